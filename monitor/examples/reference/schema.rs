@@ -169,7 +169,7 @@ impl Schema<'_> {
         all.add("source", json!({ "enum": ["daemon", "proc"] }), true);
         all.add("blind", self.value("Vec<String>")?, true);
         all.add("explained", json!({ "type": "array", "items": one.done() }), true);
-        all.add("more", self.value("u64")?, true);
+        all.add("more", self.value("bool")?, true);
         all.add("ended", json!({ "type": "array", "items": ended.done() }), true);
         self.defs.insert("explain".to_owned(), all.done());
         Ok(())

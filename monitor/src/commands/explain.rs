@@ -69,11 +69,8 @@ pub(crate) fn gather(places: &Places, asked: &Asked) -> anyhow::Result<Explanati
     if all.living.is_empty() {
         all.living.extend(untold(&proc, &rules, asked));
     }
-    if let Asked::Name(name) = asked
-        && all.living.len() >= EXPLAINED
-    {
-        all.more = report.called(name).saturating_sub(all.living.len());
-    }
+    all.more = all.living.len() > EXPLAINED;
+    all.living.truncate(EXPLAINED);
     for one in &mut all.living {
         complete(&proc, &rules, one);
         one.keeps = report.kept_by(one.id());

@@ -37,8 +37,8 @@ pub struct Explanation {
     pub ended: Vec<PastOrphan>,
     /// The latest run of an agent that is meant and is not there any more.
     pub ran: Option<PastRun>,
-    /// How many further ones of that name live.
-    pub more: usize,
+    /// Whether more of that name live than are explained.
+    pub more: bool,
     pub asked_daemon: bool,
     pub blind: Vec<String>,
 }
@@ -79,8 +79,8 @@ pub fn render(all: &Explanation, moment: &Moment, width: Option<usize>, paint: P
     let mut pages: Vec<Page> = all.living.iter().map(|one| page(one, all.asked_daemon, moment)).collect();
     pages.extend(all.ended.iter().map(|one| past::page(one, moment)));
     let mut notes: Vec<String> = Vec::new();
-    if all.more > 0 {
-        notes.push(format!("And {} more of that name: `orphand ps` lists all.", all.more));
+    if all.more {
+        notes.push("There are more of that name: `orphand ps` lists all.".to_owned());
     }
     if !all.asked_daemon && !all.living.is_empty() {
         notes.push(ALONE.to_owned());

@@ -144,14 +144,15 @@ impl Engine {
         guards.into_iter().filter(|(holds, _)| *holds).map(|(_, guard)| guard).collect()
     }
 
-    /// What is known of the processes that are meant: one of a number or an id, at most [`EXPLAINED`] of a name.
+    /// What is known of the processes that are meant: one of a number or an id; of a name at most one more than
+    /// are shown ([`EXPLAINED`]).
     pub fn explain(&self, asked: &Asked) -> Vec<Explained> {
         let nodes: Vec<ProcessId> = match asked {
             Asked::Pid(pid) => self.world.graph().holder(*pid).into_iter().collect(),
             Asked::Id(id) => vec![*id],
             Asked::Name(name) => self.of_name(name),
         };
-        nodes.into_iter().filter_map(|id| self.explain_process(id)).take(EXPLAINED).collect()
+        nodes.into_iter().filter_map(|id| self.explain_process(id)).take(EXPLAINED + 1).collect()
     }
 
     /// The main processes of the servers and agents of this name, or of a unit or a run that is called so, and of what those left.

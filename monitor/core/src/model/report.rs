@@ -191,17 +191,6 @@ impl Report {
         kept.collect()
     }
 
-    /// How many servers have this name, or were left by an agent of this name, and how many living agents.
-    pub fn called(&self, name: &str) -> usize {
-        let is_left = |owner: Option<&AgentView>, one: &ServerReport| {
-            owner.is_none_or(|owner| !owner.alive)
-                && one.server.run.as_ref().is_some_and(|run| run.is_called(name))
-        };
-        let servers = self.servers().filter(|(owner, one)| one.server.name == name || is_left(*owner, one));
-        let agents = self.agents.iter().filter(|one| one.agent.alive && one.agent.is_called(name));
-        servers.count() + agents.count()
-    }
-
     /// All servers with their owners; servers without an owner come last.
     pub fn servers(&self) -> impl Iterator<Item = (Option<&AgentView>, &ServerReport)> {
         let owned = self.agents.iter().flat_map(|a| a.servers.iter().map(|server| (Some(&a.agent), server)));
