@@ -234,7 +234,7 @@ pub struct Run {
     /// Record all inputs to FILE, for `orphand replay`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// How calls of setsid(2) are observed [default: auto]
+    /// How calls of setsid(2) and bind(2) are observed [default: auto]
     #[arg(long, value_name = "HOOK", value_parser = one_of(SETSID))]
     pub setsid: Option<SetsidHook>,
     /// Size of the ring buffer between kernel and daemon, a power of two such as 256K [default: 2M]
@@ -287,7 +287,11 @@ const SETSID: &[Word<SetsidHook>] = &[
         SetsidHook::Tracepoint,
         "By a tracepoint, which makes every system call of the host some 30 ns slower",
     ),
-    ("none", SetsidHook::None, "Not at all; sessions are known from forks, execs and /proc"),
+    (
+        "none",
+        SetsidHook::None,
+        "Not at all; sessions are known from forks, execs and /proc, who wanted a port is not",
+    ),
 ];
 
 /// A word, what it means, and its help.
