@@ -153,6 +153,15 @@ def collected(server):
     present("collector")
 
 
+def without_close_on_exec(count):
+    """So many servers, announced as `server0` and so on. Each inherits our ends of the wires of those before. Gives the last one."""
+    for n in range(count):
+        server = start("mcp-server-fake", "--as", f"server{n}", close_fds=False)
+        for end in (server.w, server.r):
+            os.set_inheritable(end, True)
+    return server
+
+
 def two(program="mcp-server-fake", older=(), newer=(), **how):
     """Two servers of one identity, announced as `older` and `newer`; each with further arguments, if there are any."""
     both = start(program, *older, **how), start(program, *newer, **how)

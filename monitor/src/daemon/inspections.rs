@@ -27,6 +27,8 @@ use orphand_core::model::{About, Answer, FirstMessage, Haste, Share};
 
 /// Threads that inspect: as many users less one may have a server that takes long before other users wait for them.
 const THREADS: usize = 3;
+/// The last free thread is for users for whom less was spent of late: those whose servers take long do not have all of them.
+const LITTLE: Duration = Duration::from_secs(1);
 const STACK: usize = 256 << 10;
 /// The most looks that may wait, of one user and in total: what they are about may have ended, so the engine does not bound them.
 const WAITING_OF_USER: usize = 512;
@@ -248,8 +250,7 @@ impl Queue {
         let after = (Bound::Excluded(self.served), Bound::Unbounded);
         let mut in_turn =
             self.by_user.range(after).chain(self.by_user.range(..=self.served)).map(|(user, _)| *user);
-        let user =
-            in_turn.find(|user| !self.busy.contains(user) && self.budgets.waits(*user, now).is_zero())?;
+        let user = in_turn.find(|user| self.waits_of(*user, now).is_some_and(|time| time.is_zero()))?;
         let own = self.by_user.get_mut(&user)?;
         let together = own.front().map_or(0, Request::together);
         let same = own.iter().take(together).take_while(|request| request.together() == together);
@@ -264,10 +265,16 @@ impl Queue {
         Some((user, requests))
     }
 
-    /// How long it takes until a user may be served again who has spent too much.
+    /// How long it takes until a user may be served again who has spent too much; nothing where that depends on a thread.
     fn waits(&self, now: Instant) -> Option<Duration> {
-        let users = self.by_user.keys().filter(|user| !self.busy.contains(user));
-        users.map(|user| self.budgets.waits(*user, now)).min()
+        self.by_user.keys().filter_map(|user| self.waits_of(*user, now)).min()
+    }
+
+    /// The same for this user: one thread at a time is busy for him, and the last one that is free only if he has spent little.
+    fn waits_of(&self, user: Share, now: Instant) -> Option<Duration> {
+        let is_last = self.busy.len() + 1 >= THREADS;
+        let has_to_wait = self.busy.contains(&user) || (is_last && self.budgets.spent(user, now) > LITTLE);
+        (!has_to_wait).then(|| self.budgets.waits(user, now))
     }
 }
 

@@ -334,13 +334,8 @@ fn whole_pages_keep_to_80_columns() {
     ];
     let blind =
         vec!["not root: what other users' processes run and hold could be seen in part only".to_owned()];
-    let known = Explanation {
-        living: vec![unproven],
-        ended,
-        asked_daemon: true,
-        more: true,
-        ..Explanation::default()
-    };
+    let living = vec![unproven];
+    let known = Explanation { living, ended, asked_daemon: true, more: true, ..Explanation::default() };
     let alone = Explanation { living: vec![nothing], blind, ..Explanation::default() };
     let shown = [&known, &alone].map(|all| render(all, &moment(), Some(WIDTH), Paint::default()));
     for line in shown.iter().flat_map(|page| page.lines()) {

@@ -65,6 +65,11 @@ impl Budgets {
         own.max(self.all.map_or(Duration::ZERO, |all| self.total.waits(now, all)))
     }
 
+    /// What is remembered of what was spent on this user.
+    pub fn spent(&self, user: Share, now: Instant) -> Duration {
+        self.spent.get(&user).map_or(Duration::ZERO, |own| own.left_at(now, self.user))
+    }
+
     /// So much was spent on this user. Root is not charged: it needs no such way to stop the daemon, and services run most agents as it.
     pub fn charge(&mut self, user: Share, now: Instant, cost: Duration) {
         if user == Share::of(0) {

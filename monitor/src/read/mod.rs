@@ -36,7 +36,7 @@ pub(crate) use self::holdings::{holdings, ports};
 
 use self::{
     joints::Joints,
-    rows::{Found, Rows},
+    rows::{ENDS, Found, Rows},
 };
 use crate::{
     host::{Proc, Room},
@@ -63,36 +63,62 @@ impl Reader<'_> {
     /// and whoever of the others is joined with that, directly or through others. Who is joined with none of them cannot
     /// reach it.
     pub fn scenes(&self, questions: &[&SceneQuestion]) -> Vec<Scene> {
+        let mut room = Room::default();
+        let mut parts = self.parts(questions, true);
+        parts
+            .iter_mut()
+            .flat_map(|part| &mut part.processes)
+            .for_each(|row| room.fit(row.uid, &mut row.image));
+        parts
+    }
+
+    /// `once_more`: what could not be read whole is read at a second moment, all of it together. The end of one process while its
+    /// descriptors are read concerns all that are joined with it.
+    fn parts(&self, questions: &[&SceneQuestion], once_more: bool) -> Vec<Scene> {
+        let Found { scene, is_full, .. } = self.moment(questions);
+        if let [_] = questions {
+            return vec![scene];
+        }
+        let (mut parts, mut torn, mut room) = (Vec::new(), Vec::new(), ENDS);
+        for (at, question) in questions.iter().enumerate() {
+            // All of them together may be the reason that there was no room.
+            let alone = if is_full && room > 0 { self.parts(&[question], false).pop() } else { None };
+            let mut part = alone.unwrap_or_else(|| part::of(&scene, question));
+            let left = room.checked_sub(part.ends.len());
+            room = left.unwrap_or_default();
+            if left.is_none() {
+                part::forget_ends(&mut part);
+            } else if once_more && !is_full && !part::is_whole(&part) {
+                torn.push((at, *question));
+            }
+            parts.push(part);
+        }
+        let again: Vec<_> = torn.iter().map(|(_, question)| *question).collect();
+        let again = if again.is_empty() { Vec::new() } else { self.parts(&again, false) };
+        for ((at, _), part) in torn.iter().zip(again) {
+            parts.get_mut(*at).into_iter().for_each(|torn| torn.clone_from(&part));
+        }
+        parts
+    }
+
+    /// What there is of these, and of those who are joined with them.
+    fn moment(&self, questions: &[&SceneQuestion]) -> Found {
         let all = Groups::of(questions);
         let mut asked: BTreeSet<ProcessId> = questions.iter().flat_map(|one| due(one)).collect();
         let mut round = 1;
-        let Found { scene, is_full, .. } = loop {
+        loop {
             let found = self.once(questions, &asked);
             let mut next = all.joined(found.scene.ends.iter(), &asked);
             next.extend(&found.children);
             if next.is_empty() || round == ROUNDS {
-                break found;
+                return found;
             }
             if round == NEAR {
                 next.extend(all.0.keys());
             }
             asked.extend(next);
             round += 1;
-        };
-        if let [_] = questions {
-            return vec![scene];
         }
-        let mut room = Room::default();
-        let part = |question: &&SceneQuestion| {
-            let mut part = part::of(&scene, question);
-            if is_full || !part::is_whole(&part) {
-                // All of them together may be the reason.
-                return self.scenes(&[question]);
-            }
-            part.processes.iter_mut().for_each(|row| room.fit(row.uid, &mut row.image));
-            vec![part]
-        };
-        questions.iter().flat_map(part).collect()
     }
 
     /// The scene of these processes.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Groups, due};
 use orphand_core::model::{
     ProcessId,
-    scene::{End, Endpoint, Holder, Scene, SceneQuestion, Side},
+    scene::{End, Endpoint, Holder, Scene, SceneQuestion, Side, Unread},
 };
 
 pub(super) fn of(scene: &Scene, question: &SceneQuestion) -> Scene {
@@ -32,6 +32,14 @@ pub(super) fn of(scene: &Scene, question: &SceneQuestion) -> Scene {
 /// Whether all that it asks for was read.
 pub(super) fn is_whole(part: &Scene) -> bool {
     part.unread.is_empty() && part.ends.iter().all(|end| end.holder != Holder::Unreadable)
+}
+
+/// Leaves out who has what: there is no memory for it. What is read so proves nothing.
+pub(super) fn forget_ends(part: &mut Scene) {
+    part.endpoints = Vec::new();
+    part.ends = Vec::new();
+    let why = "the servers that are due together have more open files in common than orphand looks at";
+    part.unread.push(Unread { process: None, why: why.to_owned() });
 }
 
 /// The endpoints that are wires of the servers that these processes belong to.

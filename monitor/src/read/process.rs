@@ -60,6 +60,7 @@ pub(super) fn all(rows: &mut Rows<'_>, questions: &[&SceneQuestion]) -> (Vec<Mem
     let (mut members, mut ports, mut descriptors) = (Vec::new(), BTreeSet::new(), 0);
     for &process in rows.asked {
         if descriptors > MOST {
+            rows.is_crowded = true;
             rows.unread(
                 Some(process),
                 "those that were asked about have more open files than orphand looks at",

@@ -25,7 +25,8 @@ use orphand_core::{
 pub(super) const HOLDERS: usize = 256;
 /// The same for a whole scene.
 const DESCRIBED: usize = 8192;
-const ENDS: usize = 1 << 18;
+/// Those who are due together share it.
+pub(super) const ENDS: usize = 1 << 18;
 /// How often somebody may be entered as who has an end. A pass tells fewer descriptors than that, but a user decides at how many
 /// ends each of them counts: that of a listener at each call which nobody has accepted yet, or that somebody else has.
 const HOLDS: usize = 1 << 20;
@@ -81,6 +82,8 @@ pub(super) struct Rows<'a> {
     strangers: HashMap<u32, usize>,
     described: usize,
     holds: usize,
+    /// Whether there was no room for the descriptors of all that were asked about.
+    pub is_crowded: bool,
     room: Room,
     children: BTreeSet<ProcessId>,
 }
@@ -112,6 +115,7 @@ impl<'a> Rows<'a> {
             strangers: HashMap::new(),
             described: 0,
             holds: 0,
+            is_crowded: false,
             room: Room::default(),
             children: BTreeSet::new(),
         }
@@ -348,7 +352,10 @@ impl<'a> Rows<'a> {
 
     /// The scene, and the descendants of the processes that were asked about that nobody had heard of.
     pub fn finish(self) -> Found {
-        let is_full = self.holds >= HOLDS || self.scene.ends.len() >= ENDS || self.described >= DESCRIBED;
+        let is_full = self.is_crowded
+            || self.holds >= HOLDS
+            || self.scene.ends.len() >= ENDS
+            || self.described >= DESCRIBED;
         let Self { scene, children, .. } = self;
         Found { scene, children, is_full }
     }

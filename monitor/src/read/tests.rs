@@ -178,6 +178,27 @@ fn what_could_not_be_read_of_another_does_not_concern_a_server() {
 }
 
 #[test]
+fn what_has_no_room_proves_nothing() {
+    let process = ProcessId { pid: 1, start: 1 };
+    let end = End {
+        endpoint: 0,
+        holder: Holder::Process(process),
+        side: Side::Reads,
+        numbers: vec![0],
+        beyond: false,
+    };
+    let mut part = Scene {
+        processes: vec![ProcessRow { process, full: true, ..ProcessRow::default() }],
+        endpoints: vec![Endpoint::Pipe { inode: 10, named: false }],
+        ends: vec![end],
+        unread: Vec::new(),
+    };
+    assert!(part::is_whole(&part) && part.blind(|_| false).is_none());
+    part::forget_ends(&mut part);
+    assert!(part.ends.is_empty() && part.blind(|_| false).is_some() && part.processes.len() == 1);
+}
+
+#[test]
 fn a_browser_does_not_call_again_and_the_call_of_one_that_has_ended_is_its_parents() {
     let (proc, asked) = (Proc::system().unwrap(), BTreeSet::new());
     let mut rows = Rows::new(&proc, &|_| None, &asked);

@@ -130,3 +130,16 @@ def sibling_that_went_into_the_background(stage):
     agent = stage.rests("claude", 'start("mcp-server-inner")\nstart("mcp-server-ops")\n')
     stage.beats("ops")
     return stage.killed(agent, in_use=["mcp-server-inner", "mcp-server-ops"])
+
+@scene("in use", twin="orphans/without_close_on_exec")
+def without_close_on_exec(stage):
+    """An agent sets no close-on-exec flag: each of its servers inherits its ends of the wires of those before. A program uses the last
+    one on wires that were handed on, when the agent is killed."""
+    stage.part("relay", """use("relay", handed().ask)""")
+    agent = stage.run(stage.part("claude", """
+        hand_on(without_close_on_exec(6), "relay")
+        here()
+        rest()
+    """))
+    stage.was_used("relay")
+    return stage.killed(agent, in_use=[stage.who(name) for name in ("relay", *(f"server{n}" for n in range(6)))])

@@ -103,6 +103,13 @@ def fourteen(stage):
     agent.kill()
     return stage.truth(orphans=stage.everyone())
 
+@scene("orphan", twin="clients/without_close_on_exec")
+def without_close_on_exec(stage):
+    """An agent sets no close-on-exec flag: each of its twelve servers inherits its ends of the wires of those before; it is killed."""
+    agent = stage.rests("claude", "without_close_on_exec(12)")
+    agent.kill()
+    return stage.truth(orphans=[stage.who(f"server{n}") for n in range(12)])
+
 @scene("orphan")
 def other_user(stage):
     """Agent and server of an ordinary user; the agent is killed."""

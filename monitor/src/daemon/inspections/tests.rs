@@ -100,6 +100,22 @@ fn who_has_spent_too_much_waits_and_nobody_else() {
 }
 
 #[test]
+fn users_whose_servers_take_long_leave_a_thread_to_others() {
+    let mut queue = queue(&[(7, 1), (8, 2), (9, 3), (10, 4)]);
+    let now = Instant::now();
+    queue.budgets = Budgets::new(seconds(30, 4), None);
+    for user in [7, 8, 9] {
+        queue.budgets.charge(Share::of(user), now, 2 * LITTLE);
+    }
+    assert_eq!([taken(&mut queue), taken(&mut queue)], [Some((Share::of(7), 1)), Some((Share::of(8), 2))]);
+    assert_eq!(taken(&mut queue), Some((Share::of(10), 4)), "the third one waits for a thread");
+    assert_eq!((taken(&mut queue), queue.waits(now)), (None, None));
+    queue.busy.remove(&Share::of(7));
+    queue.busy.remove(&Share::of(10));
+    assert_eq!(taken(&mut queue), Some((Share::of(9), 3)));
+}
+
+#[test]
 fn questions_about_settings_are_taken_together() {
     let mut queue = queue(&[(7, 1)]);
     for token in 2..40 {
