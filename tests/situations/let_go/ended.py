@@ -105,6 +105,57 @@ def ended_by_a_script(stage):
     stage.when_over("person", "on_call('person', lambda: call('tcp', 'tunnel'))\n")
     return stage.killed(agent, in_use=["tunnel"], may_end=["mcp-server-fake", *stage.find("run-server")])
 
+def below_xvfb_run(stage, server):
+    """An agent that starts a server below a script as Debian's xvfb-run is, whose display takes calls, and that ends it at its end."""
+    stage.part("Xvfb", "in_background(answer_calls, listen('unix'))\nhere()\nrest()\n")
+    stage.put("xvfb-run", """
+        #!/bin/sh
+        trap 'kill $XVFBPID' EXIT
+        cd "$ORPHAND_SITUATION_DIR"
+        (trap '' USR1; exec bin/Xvfb >> display.log 2>&1) &
+        XVFBPID=$!
+        until [ -e here/Xvfb ]; do sleep 0.1; done
+        "$@"
+        exit $?
+    """)
+    return stage.rests("claude", f"""
+        start('xvfb-run', f'{{BIN}}/{server}')
+        present('Xvfb')
+        present('{server}')
+    """)
+
+@scene("orphan", name="orphans/below_xvfb_run", twin="let_go/ended_with_the_display_of_its_launcher")
+def below_a_display(stage):
+    """A server below xvfb-run has called its display, as a browser of it did, and leaks; the agent is killed."""
+    stage.part("mcp-server-shell", """
+        display = dial("unix", "Xvfb")
+        ask_over(display)
+        dial("unix", "Xvfb").close()
+        serve()
+    """)
+    agent = below_xvfb_run(stage, "mcp-server-shell")
+    return stage.killed(agent, orphans=["mcp-server-shell"], may_end=["Xvfb", *stage.find("xvfb-run")])
+
+@scene("in use", twin="orphans/below_xvfb_run")
+def ended_with_the_display_of_its_launcher(stage):
+    """A server below xvfb-run opened a window that lives while its display does; the agent is killed, a person visits the window's port later."""
+    stage.part("web-server", """
+        display = dial("unix", "Xvfb")
+        display.settimeout(None)
+        in_background(answer_calls, listen("tcp"))
+        here()
+        while display.recv(1000):
+            pass
+        os._exit(0)
+    """)
+    stage.part("mcp-server-shell", """
+        log = open(f"{DIR}/web.log", "a")
+        start("web-server", wire=None, stdout=log, stderr=log, start_new_session=True)
+        present("web-server")
+        serve()
+    """)
+    return visited(stage, below_xvfb_run(stage, "mcp-server-shell"), may_end=["mcp-server-shell", *stage.find("xvfb-run")])
+
 @scene("in use", twin="orphans/driver")
 def ended_with_the_bus_of_its_launcher(stage):
     """A server below dbus-run-session started a site that ends when its bus does, as D-Bus programs do; the agent is killed, a person visits the site later."""

@@ -57,7 +57,7 @@ pub use self::steps::{After, after, text_of_shell};
 use self::{
     agents::Work,
     known_programs::{EXEMPT, LAUNCHERS, MULTIPLEXERS, SHELLS, contains},
-    program::{Carrier, Program},
+    program::{Carrier, Program, command_name},
 };
 pub use crate::model::Candidate;
 use crate::model::{Image, Unit};
@@ -202,6 +202,14 @@ impl Rules {
     /// launcher.
     pub fn only_launches(&self, image: &Image) -> bool {
         is_a_launcher(image, &self.role(image))
+    }
+
+    /// Whether `image` is a launcher, also one that is a shell script (Debian's xvfb-run).
+    pub fn is_a_launcher_by_name(&self, image: &Image) -> bool {
+        let is_script = |program: &Program<'_>| {
+            program.carrier == Carrier::Shell && contains(LAUNCHERS, command_name(program.path))
+        };
+        self.role(image) == Role::Launcher || may_be(image, is_script)
     }
 
     /// Whether `image` is the first process of a host, a container or a login: what it starts is everything there.

@@ -67,8 +67,8 @@ fn is_its_own(inspection: &Inspection<'_>, members: &Members, row: &ProcessRow) 
 
 /// Whether a script around the server has other programs below it, and cleans up when the server ends (`trap 'kill $(jobs -p)'
 /// EXIT`): for that bash has a handler for SIGTERM, and other programs may do so anyway. It is not signalled itself, since it has
-/// others below it. A launcher may end what it started beside the server (the bus of `dbus-run-session`), which what the server
-/// let go may use.
+/// others below it. A launcher may end what it started beside the server (the bus of `dbus-run-session`, the display of
+/// `xvfb-run`), which what the server let go may use.
 pub(super) fn is_cleaned_up(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
     let cleans_up = |row: &ProcessRow| match after(&row.image, inspection.main_image()) {
         After::Nothing => false,
@@ -99,7 +99,7 @@ fn started_another(inspection: &Inspection<'_>, members: &Members, row: &Process
             && !members.contains(node.id)
             && !members.let_go.contains(&node.id)
     };
-    inspection.rules.role(&row.image) == Role::Launcher
+    inspection.rules.is_a_launcher_by_name(&row.image)
         && inspection.world.graph().children(row.process).any(is_another)
 }
 

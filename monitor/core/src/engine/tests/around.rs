@@ -88,10 +88,15 @@ fn a_script_that_cleans_up_has_others_that_depend_on_the_server() {
 #[test]
 fn what_a_launcher_started_beside_the_server_may_be_used_by_what_that_let_go() {
     const BUS: &[&str] = &["/usr/bin/dbus-run-session", "--", "server"];
+    // Debian's is a script.
+    const DISPLAY: &[&str] = &["/bin/sh", "/usr/bin/xvfb-run", "-a", "server"];
     for (launcher, with_bus, lets_go, depends) in [
+        (DISPLAY, true, true, true),
         (BUS, true, true, true),
         (BUS, true, false, false),
         (BUS, false, true, false),
+        (DISPLAY, true, false, false),
+        (&["/bin/sh", "/srv/start", "xvfb-run"], true, true, false),
         (&["/bin/sh", "-c", "helper & server"], true, true, false),
     ] {
         let mut story = below_a_script(launcher, with_bus);
