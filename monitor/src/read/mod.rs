@@ -49,6 +49,8 @@ use orphand_core::model::{
 
 /// The most rounds. Who would be read in a further one is described in brief, and its descriptors are not looked at.
 const ROUNDS: usize = 6;
+/// How many are read alone of those that could not be read whole together, each by [`ROUNDS`] passes at most.
+const ALONE: usize = 4;
 /// After this round all that were asked about are read, joined or not.
 const NEAR: usize = 3;
 
@@ -73,7 +75,8 @@ impl Reader<'_> {
     }
 
     /// `once_more`: what could not be read whole is read at a second moment, all of it together. The end of one process while its
-    /// descriptors are read concerns all that are joined with it.
+    /// descriptors are read concerns all that are joined with it. What is not whole then is read alone, a few of it: another one's
+    /// wire may have more holders than a pass tells.
     fn parts(&self, questions: &[&SceneQuestion], once_more: bool) -> Vec<Scene> {
         let Found { scene, is_full, .. } = self.moment(questions);
         if let [_] = questions {
@@ -88,13 +91,17 @@ impl Reader<'_> {
             room = left.unwrap_or_default();
             if left.is_none() {
                 part::forget_ends(&mut part);
-            } else if once_more && !is_full && !part::is_whole(&part) {
+            } else if !is_full && !part::is_whole(&part) {
                 torn.push((at, *question));
             }
             parts.push(part);
         }
         let again: Vec<_> = torn.iter().map(|(_, question)| *question).collect();
-        let again = if again.is_empty() { Vec::new() } else { self.parts(&again, false) };
+        let again = match &*again {
+            [] => Vec::new(),
+            all if once_more => self.parts(all, false),
+            all => all.iter().take(ALONE).flat_map(|one| self.parts(&[one], false)).collect(),
+        };
         for ((at, _), part) in torn.iter().zip(again) {
             parts.get_mut(*at).into_iter().for_each(|torn| torn.clone_from(&part));
         }
