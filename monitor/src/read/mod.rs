@@ -86,24 +86,26 @@ impl Reader<'_> {
         for (at, question) in questions.iter().enumerate() {
             // All of them together may be the reason that there was no room.
             let alone = if is_full && room > 0 { self.parts(&[question], false).pop() } else { None };
-            let mut part = alone.unwrap_or_else(|| part::of(&scene, question));
-            let left = room.checked_sub(part.ends.len());
-            room = left.unwrap_or_default();
-            if left.is_none() {
-                part::forget_ends(&mut part);
-            } else if !is_full && !part::is_whole(&part) {
-                torn.push((at, *question));
-            }
+            let part = alone.unwrap_or_else(|| part::of(&scene, question));
+            let is_torn = !is_full && part.ends.len() <= room && !part::is_whole(&part);
+            let part = part::fitted(part, &mut room);
+            torn.extend(is_torn.then_some((at, *question)));
             parts.push(part);
         }
-        let again: Vec<_> = torn.iter().map(|(_, question)| *question).collect();
-        let again = match &*again {
-            [] => Vec::new(),
-            all if once_more => self.parts(all, false),
-            all => all.iter().take(ALONE).flat_map(|one| self.parts(&[one], false)).collect(),
+        if torn.is_empty() {
+            return parts;
+        }
+        let (places, again): (Vec<usize>, Vec<&SceneQuestion>) = torn.into_iter().unzip();
+        let again: Box<dyn Iterator<Item = Scene>> = if once_more {
+            Box::new(self.parts(&again, false).into_iter())
+        } else {
+            Box::new(again.iter().take(ALONE).filter_map(|one| self.parts(&[one], false).pop()))
         };
-        for ((at, _), part) in torn.iter().zip(again) {
-            parts.get_mut(*at).into_iter().for_each(|torn| torn.clone_from(&part));
+        for (at, part) in places.into_iter().zip(again) {
+            if let Some(torn) = parts.get_mut(at) {
+                room += torn.ends.len();
+                *torn = part::fitted(part, &mut room);
+            }
         }
         parts
     }

@@ -34,12 +34,18 @@ pub(super) fn is_whole(part: &Scene) -> bool {
     part.unread.is_empty() && part.ends.iter().all(|end| end.holder != Holder::Unreadable)
 }
 
-/// Leaves out who has what: there is no memory for it. What is read so proves nothing.
-pub(super) fn forget_ends(part: &mut Scene) {
+/// This part, if there is room for so many ends. Else without them: what is read so proves nothing.
+pub(super) fn fitted(mut part: Scene, room: &mut usize) -> Scene {
+    let left = room.checked_sub(part.ends.len());
+    *room = left.unwrap_or_default();
+    if left.is_some() {
+        return part;
+    }
     part.endpoints = Vec::new();
     part.ends = Vec::new();
     let why = "the servers that are due together have more open files in common than orphand looks at";
     part.unread.push(Unread { process: None, why: why.to_owned() });
+    part
 }
 
 /// The endpoints that are wires of the servers that these processes belong to.

@@ -187,14 +187,16 @@ fn what_has_no_room_proves_nothing() {
         numbers: vec![0],
         beyond: false,
     };
-    let mut part = Scene {
+    let part = Scene {
         processes: vec![ProcessRow { process, full: true, ..ProcessRow::default() }],
         endpoints: vec![Endpoint::Pipe { inode: 10, named: false }],
         ends: vec![end],
         unread: Vec::new(),
     };
-    assert!(part::is_whole(&part) && part.blind(|_| false).is_none());
-    part::forget_ends(&mut part);
+    let mut room = 1;
+    let part = part::fitted(part, &mut room);
+    assert!(part::is_whole(&part) && part.blind(|_| false).is_none() && room == 0);
+    let part = part::fitted(part, &mut room);
     assert!(part.ends.is_empty() && part.blind(|_| false).is_some() && part.processes.len() == 1);
 }
 

@@ -1,9 +1,27 @@
+from textwrap import dedent
 from situation import scene
 
 
 def site(stage):
     """A web server."""
     stage.part("web-server", "here()\nanswer_calls(listen('tcp'))\n")
+
+
+def site_that_ends_with(stage, bus):
+    """A leaking server starts a web server with a log, which ends with the connection that it makes so, as `bus`."""
+    stage.part("web-server", dedent(bus) + dedent("""
+        in_background(answer_calls, listen("tcp"))
+        here()
+        while bus.recv(1000):
+            pass
+        os._exit(0)
+    """))
+    stage.part("mcp-server-shell", """
+        log = open(f"{DIR}/web.log", "a")
+        start("web-server", wire=None, stdout=log, stderr=log, start_new_session=True)
+        present("web-server")
+        serve()
+    """)
 
 
 def visited(stage, agent, **ends):
@@ -139,27 +157,16 @@ def below_a_display(stage):
 @scene("in use", twin="orphans/below_xvfb_run")
 def ended_with_the_display_of_its_launcher(stage):
     """A server below xvfb-run opened a window that lives while its display does; the agent is killed, a person visits the window's port later."""
-    stage.part("web-server", """
-        display = dial("unix", "Xvfb")
-        display.settimeout(None)
-        in_background(answer_calls, listen("tcp"))
-        here()
-        while display.recv(1000):
-            pass
-        os._exit(0)
-    """)
-    stage.part("mcp-server-shell", """
-        log = open(f"{DIR}/web.log", "a")
-        start("web-server", wire=None, stdout=log, stderr=log, start_new_session=True)
-        present("web-server")
-        serve()
+    site_that_ends_with(stage, """
+        bus = dial("unix", "Xvfb")
+        bus.settimeout(None)
     """)
     return visited(stage, below_xvfb_run(stage, "mcp-server-shell"), may_end=["mcp-server-shell", *stage.find("xvfb-run")])
 
 @scene("in use", twin="orphans/driver")
 def ended_with_the_bus_of_its_launcher(stage):
     """A server below dbus-run-session started a site that ends when its bus does, as D-Bus programs do; the agent is killed, a person visits the site later."""
-    stage.part("web-server", r"""
+    site_that_ends_with(stage, r"""
         import re
         kind, path = re.match("unix:(path|abstract)=([^,]*)", os.environ["DBUS_SESSION_BUS_ADDRESS"]).groups()
         bus = socket.socket(socket.AF_UNIX)
@@ -170,17 +177,6 @@ def ended_with_the_bus_of_its_launcher(stage):
         for code, kind, value in (1, b"o", b"/org/freedesktop/DBus"), (3, b"s", b"Hello"), (6, b"s", b"org.freedesktop.DBus"):
             fields += bytes(-len(fields) % 8) + struct.pack("<BBcxI", code, 1, kind, len(value)) + value + bytes(1)
         bus.sendall(struct.pack("<cBBBIII", b"l", 1, 0, 1, 0, 1, len(fields)) + fields + bytes(-len(fields) % 8))
-        in_background(answer_calls, listen("tcp"))
-        here()
-        while bus.recv(1000):
-            pass
-        os._exit(0)
-    """)
-    stage.part("mcp-server-shell", """
-        log = open(f"{DIR}/web.log", "a")
-        start("web-server", wire=None, stdout=log, stderr=log, start_new_session=True)
-        present("web-server")
-        serve()
     """)
     agent = stage.rests("claude", "start('/usr/bin/dbus-run-session', '--', f'{BIN}/mcp-server-shell')\npresent('mcp-server-shell')")
     return visited(stage, agent, may_end=["mcp-server-shell"])
