@@ -24,7 +24,7 @@ use super::{
     Probe,
     pipe::{duplicate_any, has_hung_up, is_empty, is_file, reads_at},
 };
-use crate::host::Target;
+use crate::host::{Fd, FdTable, ProcessDir, Target};
 use orphand_core::{
     model::{FirstMessage, ProcessId, Stdio, scene::Side},
     recognise::first_message,
@@ -35,8 +35,10 @@ const MOST: usize = 64 * 1024;
 
 impl Probe {
     /// What the first message on this standard input says. As long as nothing is there this takes some ten microseconds.
-    /// The first of these processes that can be asked tells, as long as the very first lives.
+    /// The first of these processes that can be asked tells, as long as the very first lives. What has left the wire is nobody's
+    /// message to one that has put its end away (the bus of `dbus-run-session`).
     pub(super) fn first_message(&self, processes: &[ProcessId], stdin: Stdio) -> FirstMessage {
+        let Some(first) = processes.first() else { return FirstMessage::Unknown };
         let mut all = processes.iter().map(|process| match self.waiting(*process, stdin) {
             Ok(Some(Waiting { bytes, over: true })) if bytes.is_empty() => FirstMessage::Over,
             Ok(Some(Waiting { bytes, .. })) => first_message(&bytes, bytes.len() < MOST),
@@ -49,7 +51,22 @@ impl Probe {
         // When it has ended, the next program of a shell may have read the message.
         let lives = |process: &ProcessId| self.proc.identified(*process).is_ok_and(|dir| dir.is_some());
         let message = all.find(|message| *message != FirstMessage::Unknown);
-        message.filter(|_| processes.first().is_some_and(lives)).unwrap_or(FirstMessage::Unknown)
+        let is_theirs = |message: &FirstMessage| {
+            matches!(message, FirstMessage::Mcp { .. } | FirstMessage::Hook)
+                || !self.has_put_away(*first, stdin)
+        };
+        message.filter(|message| lives(first) && is_theirs(message)).unwrap_or(FirstMessage::Unknown)
+    }
+
+    /// Whether it has descriptors, and none of them is this. Where the first thread has ended, nothing is told.
+    fn has_put_away(&self, process: ProcessId, stdin: Stdio) -> bool {
+        let dir = self.proc.identified(process).ok().flatten();
+        let is_away = |dir: ProcessDir| {
+            let FdTable { fds, cut } = dir.fd_table().ok()?;
+            let has = |fd: &Fd| fd.target.wire() == Some(stdin);
+            Some(!cut && !fds.is_empty() && !fds.iter().any(has) && dir.fd_dir().ok()?.stdio(0) != stdin)
+        };
+        dir.and_then(is_away) == Some(true)
     }
 
     /// What waits there; `None` if the process has ended, or does not have this input or one that is no wire.

@@ -163,6 +163,27 @@ def ended_with_the_display_of_its_launcher(stage):
     """)
     return visited(stage, below_xvfb_run(stage, "mcp-server-shell"), may_end=["mcp-server-shell", *stage.find("xvfb-run")])
 
+@scene("in use", name="clients/at_the_display_of_its_launcher", twin="orphans/below_xvfb_run")
+def at_a_display(stage):
+    """A server below xvfb-run leaks, and a person looks at its display from outside (x11vnc); the agent is killed."""
+    agent = below_xvfb_run(stage, "mcp-server-fake")
+    stage.client("unix", "Xvfb")
+    return stage.killed(agent, in_use=["Xvfb"], may_end=["mcp-server-fake", *stage.find("xvfb-run")])
+
+@scene("orphan", name="orphans/below_dbus_run_session", twin="let_go/ended_with_the_bus_of_its_launcher")
+def below_a_bus(stage):
+    """A server below dbus-run-session has called the bus of that, and leaks; the agent is killed."""
+    stage.part("fake-mcp-server", r"""
+        import re
+        kind, path = re.match("unix:(path|abstract)=([^,]*)", os.environ["DBUS_SESSION_BUS_ADDRESS"]).groups()
+        bus = socket.socket(socket.AF_UNIX)
+        bus.connect("\0" * (kind == "abstract") + path)
+        serve()
+    """)
+    agent = stage.rests("claude", "session('/usr/bin/dbus-run-session', '--', f'{BIN}/fake-mcp-server')")
+    around = stage.find("dbus-daemon") + stage.find("dbus-run-session")
+    return stage.killed(agent, orphans=["fake-mcp-server"], may_end=around)
+
 @scene("in use", twin="orphans/driver")
 def ended_with_the_bus_of_its_launcher(stage):
     """A server below dbus-run-session started a site that ends when its bus does, as D-Bus programs do; the agent is killed, a person visits the site later."""

@@ -27,6 +27,7 @@ use crate::{
         scene::{SceneQuestion, SceneServer},
     },
     recognise::{PROTOCOL, started_container, works_through_client},
+    verdict::beside,
     world::{Agent, Server},
 };
 
@@ -105,7 +106,9 @@ impl Engine {
             stdout: server.stdout,
         };
         let owner = self.world.owner_of(server);
-        let mut servers = vec![row(server)];
+        let mut own = row(server);
+        own.processes.extend(beside(&self.world, &self.rules, server).map(|(_, node)| node.id));
+        let mut servers = vec![own];
         let mut room = JUDGED_TOGETHER;
         for sibling in self.siblings(key, server) {
             let sibling = row(sibling);

@@ -7,7 +7,8 @@ use super::{inspection::Inspection, membership::Members};
 use crate::{
     lineage::Node,
     model::{Doubt, ProcessId, scene::ProcessRow},
-    recognise::{After, Role, after, runs_itself},
+    recognise::{After, Role, Rules, after, runs_itself},
+    world::{Server, World},
 };
 
 /// Which processes of the server get SIGKILL where others get SIGTERM, because they do who knows what before they end, or when
@@ -68,7 +69,7 @@ fn is_its_own(inspection: &Inspection<'_>, members: &Members, row: &ProcessRow) 
 /// Whether a script around the server has other programs below it, and cleans up when the server ends (`trap 'kill $(jobs -p)'
 /// EXIT`): for that bash has a handler for SIGTERM, and other programs may do so anyway. It is not signalled itself, since it has
 /// others below it. A launcher may end what it started beside the server (the bus of `dbus-run-session`, the display of
-/// `xvfb-run`), which what the server let go may use.
+/// `xvfb-run`), which what the server let go may use, or somebody outside.
 pub(super) fn is_cleaned_up(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
     let cleans_up = |row: &ProcessRow| match after(&row.image, inspection.main_image()) {
         After::Nothing => false,
@@ -79,7 +80,7 @@ pub(super) fn is_cleaned_up(inspection: &Inspection<'_>, members: &Members) -> O
         members.wrappers.contains(&row.process)
             && (cleans_up(row)
                 || works_itself(inspection, row)
-                || !members.let_go.is_empty() && started_another(inspection, members, row))
+                || is_needed_beside(inspection, members, row.process))
             && has_others_below(inspection, row)
     };
     inspection.processes(members).any(would).then_some(Doubt::DependedOn)
@@ -92,15 +93,36 @@ fn works_itself(inspection: &Inspection<'_>, row: &ProcessRow) -> bool {
     role == Role::ServiceManager || (role != Role::Shell && runs_itself(&row.image, &role))
 }
 
-/// Whether it is a launcher, and started something beside the server and what that let go.
-fn started_another(inspection: &Inspection<'_>, members: &Members, row: &ProcessRow) -> bool {
-    let is_another = |node: &Node| {
-        !inspection.server.contains(node.id)
-            && !members.contains(node.id)
-            && !members.let_go.contains(&node.id)
+/// What launchers started beside their server, and end with it: at most so many.
+const BESIDE: usize = 16;
+
+/// What the launchers of a server started beside it, each with its launcher.
+pub fn beside<'a>(
+    world: &'a World,
+    rules: &'a Rules,
+    server: &'a Server,
+) -> impl Iterator<Item = (ProcessId, &'a Node)> {
+    let image = |process| world.node(process).and_then(Node::image);
+    let is_launcher =
+        move |process: &&ProcessId| image(**process).is_some_and(|image| rules.is_a_launcher_by_name(image));
+    let children = |process: &'a ProcessId| world.graph().children(*process).map(|node| (*process, node));
+    let all = server.wrappers().iter().filter(is_launcher).flat_map(children);
+    all.filter(|(_, node)| !server.contains(node.id)).take(BESIDE)
+}
+
+/// Whether it is a launcher, and started something beside the server that what the server let go may use, or that somebody who is not
+/// below it has called.
+fn is_needed_beside(inspection: &Inspection<'_>, members: &Members, launcher: ProcessId) -> bool {
+    let Inspection { world, rows, server, .. } = inspection;
+    let below: BTreeSet<ProcessId> = world.graph().descendants(launcher).into_iter().collect();
+    let is_below = |process: ProcessId| process == launcher || below.contains(&process);
+    let is_needed = |process: ProcessId| {
+        let is_unread = || rows.scene.blind(|one| one == process).is_some();
+        !members.let_go.is_empty() || rows.is_called_by_others(process, is_below) || is_unread()
     };
-    inspection.rules.is_a_launcher_by_name(&row.image)
-        && inspection.world.graph().children(row.process).any(is_another)
+    let is_its_own = |process| members.contains(process) || members.let_go.contains(&process);
+    let mut beside = beside(world, inspection.rules, server).filter(|(above, _)| *above == launcher);
+    beside.any(|(_, node)| !is_its_own(node.id) && is_needed(node.id))
 }
 
 fn has_others_below(inspection: &Inspection<'_>, row: &ProcessRow) -> bool {

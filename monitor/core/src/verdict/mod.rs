@@ -15,6 +15,7 @@ mod rest;
 mod rows;
 mod uses;
 
+pub use aftermath::beside;
 pub use candidates::rule_of;
 pub use container::{change, is_certain};
 pub use inspection::Inspection;

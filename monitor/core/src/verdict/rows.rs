@@ -111,6 +111,14 @@ impl<'a> Rows<'a> {
         })
     }
 
+    /// Whether somebody has called this process who is none of these.
+    pub fn is_called_by_others(&self, process: ProcessId, is_one: impl Fn(ProcessId) -> bool) -> bool {
+        let is_other = |end: &End| !end.holder.process().is_some_and(&is_one);
+        self.any(process, |at, end| {
+            at.is_call() && !at.was_begun_at(end.side) && self.opposite(end).any(is_other)
+        })
+    }
+
     /// Whether a process of a server, which has these ends, is connected with a socket of this process.
     pub fn is_called_by(&self, process: ProcessId, held: &Sides) -> bool {
         self.joins(process, held, |at, _| matches!(at, Endpoint::Connection { .. }))

@@ -262,18 +262,22 @@ fn a_message_that_is_not_at_the_standard_input_is_found() {
         let (read_end, write_end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         rustix::io::write(&write_end, INITIALIZE).unwrap();
         let stdin = Stdio::Pipe(rustix::fs::fstat(&read_end).unwrap().st_ino);
-        let other = Reader::start(read_end.try_clone().unwrap());
+        let (other, mine) = (Reader::start(read_end.try_clone().unwrap()), read_end.try_clone().unwrap());
         let script = format!(
             "import os, time\n{keep}; os.dup2(os.open('/dev/null', 0), 0); print(flush=True); time.sleep(600)"
         );
-        (Started::python(&script, read_end).0, other, stdin)
+        (Started::python(&script, read_end).0, other, mine, stdin)
     };
     for (keep, alone) in [("os.dup2(0, 10)", mcp()), ("pass", FirstMessage::Unknown)] {
-        let (mut first, other, stdin) = away(keep);
+        let (mut first, other, mine, stdin) = away(keep);
         let says = |processes: &[ProcessId]| Probe::new().unwrap().first_message(processes, stdin);
         let (first_id, other_id) = (first.id(), other.0.id());
         assert_eq!(says(&[first_id]), alone, "{keep}");
         assert_eq!(says(&[first_id, other_id]), mcp(), "{keep}");
+        // It is read: by the other one, if this one has it nowhere.
+        let read = if alone == FirstMessage::Unknown { FirstMessage::Unknown } else { FirstMessage::Over };
+        assert_eq!(rustix::io::read(&mine, &mut [0; 4096]), Ok(INITIALIZE.len()));
+        assert_eq!(says(&[first_id, other_id]), read, "{keep}");
         first.end();
         assert_eq!(says(&[first_id, other_id]), FirstMessage::Unknown, "{keep}");
     }

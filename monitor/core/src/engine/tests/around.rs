@@ -3,8 +3,8 @@
 use super::{
     let_go::JOB,
     proof::{PLAIN, apart, judged, unproven},
-    story::{SERVER, Story, WIRE},
-    story_scene::ProcessFacts,
+    story::{SERVER, Story, WIRE, id},
+    story_scene::{ProcessFacts, SocketUse},
 };
 use crate::model::Signal;
 
@@ -117,6 +117,32 @@ fn what_a_launcher_started_beside_the_server_may_be_used_by_what_that_let_go() {
             "{launcher:?} {with_bus} {lets_go} {:?}",
             story.told()
         );
+    }
+}
+
+/// Somebody from outside has called the display. The twins: nobody has, what is below the launcher has, and its launcher is a shell.
+#[test]
+fn what_a_launcher_started_beside_the_server_may_be_used_from_outside() {
+    const DISPLAY: &[&str] = &["/bin/sh", "/usr/bin/xvfb-run", "-a", "server"];
+    let of = |clients, inside| SocketUse { listens: true, clients, inside, ..SocketUse::default() };
+    for (launcher, sockets, depends) in [
+        (DISPLAY, of(true, vec![]), true),
+        (DISPLAY, of(false, vec![]), false),
+        (DISPLAY, of(false, vec![id(30)]), false),
+        (&["/bin/sh", "-c", "helper & server"], of(true, vec![]), false),
+    ] {
+        let mut story = below_a_script(launcher, true);
+        story.apart.insert(31, ProcessFacts { sockets: sockets.clone(), ..apart(10, PLAIN) });
+        let mut story = judged(story);
+        if depends {
+            unproven(&mut story, "depended_on");
+        } else {
+            assert!(
+                story.sent().contains(&(30, Signal::Term)),
+                "{launcher:?} {sockets:?} {:?}",
+                story.told()
+            );
+        }
     }
 }
 

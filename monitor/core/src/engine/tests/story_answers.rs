@@ -119,11 +119,14 @@ impl Story {
         let inside = self.facts.container.iter().flat_map(|container| &container.processes);
         let all: Vec<ProcessId> = processes.iter().chain(inside).copied().collect();
         let work = if work { self.work_of(&all) } else { Vec::new() };
+        // What a launcher started beside the server.
+        let own = question.servers.first().into_iter().flat_map(|own| &own.processes);
+        let beside = own.filter(|one| !processes.contains(one)).copied().collect::<Vec<_>>();
         let processes = processes.into_iter().map(|id| apart(id).unwrap_or_else(|| facts(id))).collect();
         let copies = self.copies.iter().filter(|copy| question.copies.contains(&copy.process));
         let copies = copies.copied().collect();
         let outside = Outside { processes, copies, ..self.facts.clone() };
-        let others = question.servers.iter().skip(1).flat_map(|other| &other.processes);
+        let others = question.servers.iter().skip(1).flat_map(|other| &other.processes).chain(&beside);
         let others: Vec<_> = others
             .map(|id| apart(*id).unwrap_or(ProcessFacts { process: *id, ..ProcessFacts::default() }))
             .collect();
