@@ -162,6 +162,10 @@ impl Engine {
     fn inspection_answered(&mut self, now: BootTime, key: ServerKey, asked: &Observed, facts: &ServerFacts) {
         if self.is_too_old(now, CaseOf::Server(key), facts) {
             self.server_event(now, key, Event::Inconclusive { again: Duration::ZERO });
+            if !self.ready {
+                // `ready` tells of it, and waits for what is under way alone.
+                self.inspect(now, key);
+            }
             return;
         }
         let Some(observed) = self.observe(key) else { return };

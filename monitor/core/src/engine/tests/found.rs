@@ -1,5 +1,7 @@
 //! Tests of what was there before the first start on a host: a person decides.
 
+use std::time::Duration;
+
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
 use crate::model::{
     Found, Guard, Input, Knowledge, Policy, ReapRequest, RememberedServer, Signal, SnapshotProcess, State,
@@ -49,6 +51,20 @@ fn the_first_daemon_tells_of_it_once_and_touches_nothing() {
     let report = story.engine.report();
     assert_eq!((report.totals().kept, report.totals().found), (1, 1));
     assert!(report.unowned[0].found);
+}
+
+/// The host was busy when the daemon started.
+#[test]
+fn what_is_left_is_looked_at_again_before_ready_if_the_first_look_is_too_old() {
+    let mut story = Story::new(Policy::default());
+    story.late = Some(Vec::new());
+    story.snapshot(left());
+    for waited in [300, 0] {
+        assert!(story.engine.is_inspecting());
+        story.answer_after(Duration::from_millis(waited));
+    }
+    assert!(!story.engine.is_inspecting());
+    assert!(story.engine.world.servers().values().all(|server| !server.phase.is_clear()));
 }
 
 #[test]
