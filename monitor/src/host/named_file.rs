@@ -49,7 +49,8 @@ impl ProcessDir {
         let (Some(name), Some(file)) = (&socket.name, socket.file) else { return false };
         let Ok(_at) = self.at() else { return false };
         // A name of the abstract namespace has no file.
-        self.named_file(name).and_then(|found| is_untouched(&found, file)).unwrap_or(false)
+        let found = self.named_file(name).or_else(|gone| self.named_file(given_later(name).ok_or(gone)?));
+        found.and_then(|found| is_untouched(&found, file)).unwrap_or(false)
     }
 
     /// Whether the process sees an empty lock beside the file of this name. The lock of a database has a number in it.
@@ -118,6 +119,13 @@ pub fn is_for_debuggers(name: &[u8]) -> bool {
     [&b"clr-debug-pipe-"[..], b"dotnet-diagnostic-", b".java_pid"]
         .into_iter()
         .any(|begin| file.starts_with(begin))
+}
+
+/// The name that ssh(1) gives the socket of a `ControlMaster` when it listens: it is bound to that name with a dot and 16 drawn
+/// letters (`muxserver_listen()` in mux.c), which is what the kernel tells for as long as it lives.
+fn given_later(bound: &[u8]) -> Option<&[u8]> {
+    let (name, drawn) = bound.split_last_chunk::<17>()?;
+    (drawn[0] == b'.' && drawn[1..].iter().all(u8::is_ascii_alphanumeric)).then_some(name)
 }
 
 fn is_untouched(found: &OwnedFd, (inode, device): (u32, u64)) -> Result<bool, Errno> {

@@ -108,11 +108,14 @@ const TRANSPORTS: &[&str] = &[
 /// line that was cut may.
 ///
 /// A port may be that of a database, and a transport may be that of the server at its other side. So this alone proves
-/// nothing; it matters only for a program that listens.
+/// nothing; it matters only for a program that listens. The port of ssh(1) is that of the other host; what it forwards is its own.
 pub fn is_told_to_serve(image: &Image) -> bool {
     let arguments = image.argv.get(1..).unwrap_or_default();
     let is_number = |word: &String| word.parse::<u16>().is_ok();
-    let short = || arguments.windows(2).any(|pair| matches!(pair, [p, port] if p == "-p" && is_number(port)));
+    let short = || match exe_name(image) {
+        "ssh" => arguments.iter().any(|word| ["-D", "-L", "-R"].iter().any(|own| word.starts_with(own))),
+        _ => arguments.windows(2).any(|pair| matches!(pair, [p, port] if p == "-p" && is_number(port))),
+    };
     image.argv_truncated || arguments.iter().any(|word| names_service(word)) || short()
 }
 
@@ -303,6 +306,8 @@ mod tests {
             "server --http-server",
             "mcp-x -sse-address :3000",
             "server -p 3000",
+            "ssh -L 8080:localhost:80 host mcp-server-x",
+            "ssh -D1080 host mcp-server-x",
         ] {
             assert!(is_told_to_serve(&image(line)), "{line}");
         }
@@ -321,6 +326,7 @@ mod tests {
             "mcp-remote https://example.com/sse 3334 --transport http-only",
             "server --import x --export y --support z --report",
             "server -p me",
+            "ssh -p 2222 -o ControlMaster=auto host mcp-server-x",
             "mcp-remote https://example.com/sse --allow-http --http-timeout 5",
         ] {
             assert!(!is_told_to_serve(&image(line)), "{line}");

@@ -53,6 +53,25 @@ fn the_first_connection_shows_for_ever() {
     }
 }
 
+/// As ssh does; the twins have another file, or none, at the name that was given later, or had a call.
+#[test]
+fn a_socket_may_have_got_its_name_after_it_was_bound() {
+    let dir = tempfile::tempdir().unwrap();
+    let (name, bound) = (dir.path().join("master"), dir.path().join("master.0123456789abcdEF"));
+    let listener = UnixListener::bind(&bound).unwrap();
+    std::fs::hard_link(&bound, &name).unwrap();
+    std::fs::remove_file(&bound).unwrap();
+    assert!(untouched(&listener));
+    a_tick_later(&name);
+    drop(UnixStream::connect(&name).unwrap());
+    assert!(!untouched(&listener), "it was called");
+    let another = UnixListener::bind(&bound).unwrap();
+    std::fs::remove_file(&bound).unwrap();
+    assert!(!untouched(&another), "that is the first one's");
+    std::fs::remove_file(&name).unwrap();
+    assert!(!untouched(&another), "nobody has it");
+}
+
 #[test]
 fn an_empty_lock_is_one_of_a_display() {
     let dir = tempfile::tempdir().unwrap();
