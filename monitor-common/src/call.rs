@@ -16,13 +16,14 @@ pub const PARENTS: usize = 3;
 #[cfg_attr(feature = "user", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
 pub struct CallRecord {
-    /// The last call of anybody but those of `by`: of a process that is not followed, from another host or network namespace.
-    pub by_anybody: u64,
+    /// The last call of anybody but those of `by`: of a process that is not followed, from another host or network namespace. First
+    /// in the host's own network, then in any other: there a user may have every port.
+    pub by_anybody: [u64; 2],
     /// The last call of a followed process that found no place among `by`, or of a job of which the uppermost process is not known:
-    /// it may live, and call again.
-    pub without_place: u64,
+    /// it may live, and call again. As `by_anybody` has it.
+    pub without_place: [u64; 2],
     /// Followed processes that call from the same host. The place of one is another's when it and those above it have ended, or
-    /// that one's of the same job when all are taken.
+    /// that one's of the same job when all are taken; then who calls in the host's own network has that of one in another.
     pub by: [Call; CALLERS_OF_A_PORT],
 }
 
@@ -73,5 +74,5 @@ pub struct CallKey {
     pub far: u16,
 }
 
-const _: () = assert!(size_of::<CallRecord>() == (2 + 6 * CALLERS_OF_A_PORT) * 8);
+const _: () = assert!(size_of::<CallRecord>() == (4 + 6 * CALLERS_OF_A_PORT) * 8);
 const _: () = assert!(size_of::<CallKey>() == (1 + 4 + 4) * 4 + 2 * 2);

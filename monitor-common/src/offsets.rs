@@ -149,6 +149,8 @@ pub struct Tuning {
     pub sock_userlocks: u32,
     /// `super_block::s_dev` of the pipes that pipe(2) makes.
     pub pipe_device: u32,
+    /// The network namespace of the daemon, which is the host's: the inode number of /proc/PID/ns/net. 0 if that is not known.
+    pub host_network: u32,
     /// Where `tty_struct.link` is, the other side of a terminal, and `tty_struct.index`. 0 if one of them is not known.
     pub tty: [u32; 2],
 }

@@ -121,7 +121,7 @@ fn is_there(sk: u64) -> Result<(), Counter> {
     }
     OUTGOING.insert(key, *caller, u64::from(BPF_ANY)).map_err(|_| Counter::CallDropped)?;
     // Of a long connection both entries may be evicted before it ends.
-    write_down(u32::from(far), *caller)
+    write_down(u32::from(far), *caller, key.network)
 }
 
 /// Whether both sides are on this host, by their addresses: the same one, or two of loopback, as where the host's name is
@@ -157,17 +157,18 @@ fn is_over(sk: u64) -> Result<(), Counter> {
         return Ok(());
     }
     let Some((own, other)) = addresses(sk)? else { return Ok(()) };
+    let network = network(sk)?;
     // No `Option`: before Linux 5.12 the verifier lets nobody copy what is not written, and of `None` the caller is not.
     let mut caller = ANYBODY;
     if is_within_the_host(own, other) {
         // As the other side has it.
-        let key = CallKey { network: network(sk)?, own: other, other: own, near: far, far: near };
+        let key = CallKey { network, own: other, other: own, near: far, far: near };
         // SAFETY: the value is copied; its writer was done before this connection was there.
         if let Some(known) = unsafe { OUTGOING.get(key) } {
             caller = *known;
         }
     }
-    write_down(u32::from(near), caller)
+    write_down(u32::from(near), caller, network)
 }
 
 /// The current process wants this port for itself; 0 is whichever is free. Nobody stands for it when it has ended: it may have ended
@@ -182,7 +183,7 @@ pub fn seeks(port: u16) -> Result<(), Counter> {
     let mut caller = ANYBODY;
     (caller.start, caller.tgid) = (task.group_birth()?, tgid);
     caller.network = read(task.network()?, global!(CALL_OFFSETS.network_number))?;
-    write_down(u32::from(port), caller)
+    write_down(u32::from(port), caller, caller.network)
 }
 
 /// The same, by the `struct sockaddr` of bind(2). Whatever its socket is for: that of a datagram is told by nobody else either.
@@ -212,7 +213,7 @@ pub fn written(outcome: Result<(), Counter>) {
 }
 
 #[inline(always)]
-fn write_down(port: u32, caller: Caller) -> Result<(), Counter> {
+fn write_down(port: u32, caller: Caller, network: u32) -> Result<(), Counter> {
     let Some(at) = CALLED.get_ptr_mut(port).or_else(|| first(port)) else {
         return Err(Counter::CallDropped);
     };
@@ -221,15 +222,17 @@ fn write_down(port: u32, caller: Caller) -> Result<(), Counter> {
     // SAFETY: the pointer came from the map. CPUs that write at the same time write almost the same time.
     let record = unsafe { &mut *at };
     if caller.tgid == ANYBODY.tgid {
-        record.by_anybody = now;
+        *in_network(&mut record.by_anybody, network) = now;
     } else if let Some(place) = place_of(&mut record.by, caller) {
         // The call of one that has ended is still a call, unless another one of its job has called now.
-        if place.caller.far != 0
-            && !is_same(place.caller, caller)
-            && !is_of_same_job(place.caller, caller)
-            && place.at > record.by_anybody
-        {
-            record.by_anybody = place.at;
+        if place.caller.far != 0 && !is_same(place.caller, caller) && !is_of_same_job(place.caller, caller) {
+            let by_anybody = in_network(&mut record.by_anybody, place.caller.network);
+            *by_anybody = (*by_anybody).max(place.at);
+        }
+        // Who had the place may call again there.
+        let is_taken = place.at != 0 && is_elsewhere(place.caller.network) && !is_elsewhere(network);
+        if is_taken && (members::is_followed(place.caller.tgid) || stands_for(place.caller) != 0) {
+            record.without_place[1] = now;
         }
         let is_known_as_caller = caller.far == 0 && is_same(place.caller, caller);
         let is_in_its_place = members::is_followed(caller.tgid) || !is_of_same_job(place.caller, caller);
@@ -238,12 +241,24 @@ fn write_down(port: u32, caller: Caller) -> Result<(), Counter> {
         }
         place.at = now;
         if is_of_unknown(caller) {
-            record.without_place = now;
+            *in_network(&mut record.without_place, network) = now;
         }
     } else {
-        (record.by_anybody, record.without_place) = (now, now);
+        *in_network(&mut record.by_anybody, network) = now;
+        *in_network(&mut record.without_place, network) = now;
     }
     Ok(())
+}
+
+/// Whether it is another network namespace than that of the host.
+#[inline(always)]
+fn is_elsewhere(network: u32) -> bool {
+    network != global!(TUNING.host_network)
+}
+
+#[inline(always)]
+fn in_network([here, elsewhere]: &mut [u64; 2], network: u32) -> &mut u64 {
+    if is_elsewhere(network) { elsewhere } else { here }
 }
 
 /// Whether it is not known whose job the caller is: the uppermost one is more than [`LEVELS`] above it.
@@ -256,14 +271,14 @@ const fn is_of_unknown(caller: Caller) -> bool {
 #[inline(always)]
 fn first(port: u32) -> Option<*mut CallRecord> {
     const NOBODY: Call = Call { at: 0, caller: ANYBODY };
-    let record = CallRecord { by_anybody: 0, without_place: 0, by: [NOBODY; CALLERS_OF_A_PORT] };
+    let record = CallRecord { by_anybody: [0; 2], without_place: [0; 2], by: [NOBODY; CALLERS_OF_A_PORT] };
     // Where another CPU was quicker, its record is the one.
     let _ = CALLED.insert(port, record, u64::from(BPF_NOEXIST));
     CALLED.get_ptr_mut(port)
 }
 
 /// The place of this caller; if it has none, that of one that has ended, and whose call is that of who may stand for this one, too,
-/// or nobody's any more. If all are taken, that of one of the same job.
+/// or nobody's any more. If all are taken, that of one of the same job, or, in the host's network, of one in another.
 #[inline(always)]
 fn place_of(by: &mut [Call; CALLERS_OF_A_PORT], caller: Caller) -> Option<&mut Call> {
     // In a map, of which the verifier knows no value: else it would go each way through the first loop for each one through the second.
@@ -277,7 +292,7 @@ fn place_of(by: &mut [Call; CALLERS_OF_A_PORT], caller: Caller) -> Option<&mut C
         // SAFETY: a reference.
         unsafe { core::ptr::write_volatile(place, stands) };
     }
-    let (mut of_ended, mut free, mut of_job) = (None, None, None);
+    let (mut of_ended, mut free, mut of_job, mut elsewhere) = (None, None, None, None);
     for (call, place) in by.iter_mut().zip(standing.iter()) {
         let old = call.caller;
         if is_same(old, caller) {
@@ -292,9 +307,11 @@ fn place_of(by: &mut [Call; CALLERS_OF_A_PORT], caller: Caller) -> Option<&mut C
             of_ended = Some(call);
         } else if is_of_same_job(old, caller) {
             of_job = Some(call);
+        } else if is_elsewhere(old.network) && !is_elsewhere(caller.network) {
+            elsewhere = Some(call);
         }
     }
-    of_ended.or(free).or(of_job)
+    of_ended.or(free).or(of_job).or(elsewhere)
 }
 
 /// The nearest process above this caller that lives. 0: there is none.

@@ -43,6 +43,7 @@ pub struct Calls {
     since: BootTime,
     /// The same time of the clock that calls are written down with, which stands still while the host is asleep.
     awake_since: u64,
+    host_network: u32,
     /// Who called a server that was born before that is not known.
     unknown_before: OnceLock<BootTime>,
     halts: Mutex<Halts>,
@@ -93,13 +94,14 @@ impl Halts {
 }
 
 impl Calls {
-    pub(super) fn new(programs: &mut Ebpf) -> Result<Self, KernelError> {
+    pub(super) fn new(programs: &mut Ebpf, host_network: u32) -> Result<Self, KernelError> {
         Ok(Self {
             called: maps::hash_map(programs, "CALLED")?,
             callers: maps::hash_map(programs, "CALLERS")?,
             lost: Array::try_from(maps::take(programs, "CALL_LOST")?)?,
             since: clock::now(),
             awake_since: clock::awake(),
+            host_network,
             unknown_before: OnceLock::new(),
             halts: Mutex::default(),
         })
@@ -135,14 +137,14 @@ impl Calls {
         } else {
             lost
         };
-        Ok(callers(&record, network, [unseen, born, lately]))
+        Ok(callers(&record, network, network == self.host_network, [unseen, born, lately]))
     }
 
     /// What the next daemon has to know.
     pub fn kept(&self) -> Vec<KeptCalls> {
         let records = self.called.iter().filter_map(Result::ok);
         let has_callers =
-            |record: &CallRecord| record.without_place != 0 || record.by.iter().any(|call| call.at != 0);
+            |record: &CallRecord| record.without_place != [0; 2] || record.by.iter().any(|call| call.at != 0);
         let kept = records.filter(|(_, record)| has_callers(record));
         kept.filter_map(|(port, record)| Some((port.try_into().ok()?, record))).collect()
     }
@@ -161,7 +163,14 @@ const FOR_GOOD: u64 = u64::MAX;
 /// What such a record says of this network: in another one the same port is another's. An earlier call than the birth of the server
 /// that has the port (`born`) was one of another that had it. What was after `lately` counts, whoever called. The last time at which
 /// a call was not written down is `unseen`.
-fn callers(record: &CallRecord, network: u32, [unseen, born, lately]: [u64; 3]) -> Vec<Caller> {
+fn callers(
+    record: &CallRecord,
+    network: u32,
+    is_host: bool,
+    [unseen, born, lately]: [u64; 3],
+) -> Vec<Caller> {
+    let in_network = |[here, elsewhere]: [u64; 2]| if is_host { here } else { elsewhere };
+    let (by_anybody, without_place) = (in_network(record.by_anybody), in_network(record.without_place));
     let is_lately = |at: u64| at > lately;
     let here = record.by.iter().filter(|call| call.caller.network == network);
     let known = here.filter_map(|call| {
@@ -174,9 +183,9 @@ fn callers(record: &CallRecord, network: u32, [unseen, born, lately]: [u64; 3]) 
         }
         (lately || is_of_this).then(|| Caller::Process { by: id(tgid, start), above, lately })
     });
-    let anybody = is_lately(record.by_anybody).then_some(Caller::Anybody);
+    let anybody = is_lately(by_anybody).then_some(Caller::Anybody);
     // Whoever found no place may be any of those that live.
-    let may_call_again = record.without_place != 0 && record.without_place >= born;
+    let may_call_again = without_place != 0 && without_place >= born;
     let was_unseen = unseen >= born && is_lately(unseen);
     let unknown = (may_call_again || was_unseen).then_some(Caller::Unknown);
     anybody.into_iter().chain(unknown).chain(known).collect()
@@ -224,8 +233,8 @@ mod tests {
             },
         };
         let by = [call(7, 25 * MINUTE), call(8, 31 * MINUTE), Call::default(), Call::default()];
-        let record = CallRecord { by_anybody: 20 * MINUTE, without_place: 0, by };
-        let says = |now: u64| callers(&record, 4, [0, 25 * MINUTE, before(now)]);
+        let record = CallRecord { by_anybody: [20 * MINUTE, 0], without_place: [0; 2], by };
+        let says = |now: u64| callers(&record, 4, true, [0, 25 * MINUTE, before(now)]);
         let caller =
             |pid, lately| Caller::Process { by: ProcessId::new(pid, 50), above: [9, 8, 0, 6, 0], lately };
         let (process, longer_ago) = (|pid| caller(pid, true), |pid| caller(pid, false));
@@ -233,17 +242,19 @@ mod tests {
         assert_eq!([30, 34].map(says), [(); 2].map(|()| vec![process(7), process(8)]));
         assert_eq!(says(35), [longer_ago(7), process(8)], "both, whoever was the last");
         assert_eq!(says(41), [longer_ago(7), longer_ago(8)]);
-        let later = callers(&record, 4, [0, 25 * MINUTE + 1, before(45)]);
+        let later = callers(&record, 4, true, [0, 25 * MINUTE + 1, before(45)]);
         assert_eq!(later, [longer_ago(8)], "the other one called another that had the port");
-        assert_eq!(callers(&CallRecord::default(), 4, [0, 0, before(2)]), []);
+        assert_eq!(callers(&CallRecord::default(), 4, true, [0, 0, before(2)]), []);
         let seeker = By { start: 50 * 10_000_000, tgid: 7, network: 4, ..By::default() };
         let by = [Call { at: 26 * MINUTE, caller: seeker }; 4];
-        let seeks =
-            |born| callers(&CallRecord { by, ..CallRecord::default() }, 4, [0, born * MINUTE, before(60)]);
+        let seeks = |born| {
+            callers(&CallRecord { by, ..CallRecord::default() }, 4, true, [0, born * MINUTE, before(60)])
+        };
         assert_eq!(seeks(25), [Caller::Seeker(ProcessId::new(7, 50)); 4], "as long as it lives");
         assert_eq!(seeks(27), [], "another one had the port then");
-        let crowded = CallRecord { without_place: 26 * MINUTE, ..CallRecord::default() };
-        let says = |born: u64| callers(&crowded, 4, [0, born * MINUTE, before(60)]);
+        let crowded = CallRecord { without_place: [26 * MINUTE, 0], ..CallRecord::default() };
+        let says = |born: u64| callers(&crowded, 4, true, [0, born * MINUTE, before(60)]);
+        assert_eq!(callers(&crowded, 5, false, [0, 0, before(60)]), [], "a port of another network");
         assert_eq!(
             [says(25), says(27)],
             [vec![Caller::Unknown], vec![]],
@@ -253,7 +264,7 @@ mod tests {
 
     #[test]
     fn what_was_not_written_down_is_over_after_ten_minutes() {
-        let says = |unseen, born, now| callers(&CallRecord::default(), 4, [unseen, born, before(now)]);
+        let says = |unseen, born, now| callers(&CallRecord::default(), 4, true, [unseen, born, before(now)]);
         assert_eq!([2, 10].map(|now| says(MINUTE, 0, now)), [(); 2].map(|()| vec![Caller::Unknown]));
         assert_eq!(says(MINUTE, 0, 11), []);
         assert_eq!(says(MINUTE, MINUTE + 1, 10), [], "a call of another that had the port");

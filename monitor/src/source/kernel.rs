@@ -149,6 +149,7 @@ impl KernelSource {
             file_count_of_one: u32::from(!layout.counts_files_from_zero),
             sock_userlocks: layout.sock_userlocks,
             pipe_device: holders::pipe_device(),
+            host_network: holders::own_network(),
             tty: layout.tty,
         };
         // A read-only global: at level 0 the verifier takes the logging out of the programs.
@@ -183,7 +184,7 @@ impl KernelSource {
         let calls = layout.calls.and_then(|_| {
             calls::enter(&mut programs, &options.calls)?;
             attach::raw_tracepoint(&mut programs, attach::CONNECTION)?;
-            Calls::new(&mut programs)
+            Calls::new(&mut programs, tuning.host_network)
         });
         let without =
             "of calls over TCP only those of the last minute are seen, and none that another host has ended";

@@ -210,8 +210,11 @@ mod tests {
                 far: u16::MAX,
             },
         };
-        let record =
-            monitor_common::CallRecord { by_anybody: u64::MAX, without_place: u64::MAX, by: [call; 4] };
+        let record = monitor_common::CallRecord {
+            by_anybody: [u64::MAX; 2],
+            without_place: [u64::MAX; 2],
+            by: [call; 4],
+        };
         let size = serde_json::to_vec(&(u16::MAX, record)).unwrap().len() as u64;
         assert!((size + 1) << 16 < LIMIT, "{size}");
     }
