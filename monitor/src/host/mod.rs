@@ -64,7 +64,9 @@ pub use snapshot::{COMMAND_LINE_MAX, CommandLine, Room};
 use snapshot::{Seen, as_parent};
 pub use stat::Stat;
 pub use stuck::stuck;
-pub use system::{boot_id, is_own_child, own_children, own_namespace, pid_namespace_of, process_limits};
+pub use system::{
+    boot_id, is_own_child, own_children, own_namespace, own_network, pid_namespace_of, process_limits,
+};
 pub use tasks::{PidNamespace, TaskRow};
 pub use unix::{UnixSocket, UnixSockets, port_range};
 pub use watch::{Alone, UNANSWERED, Visit, hastily, in_turn_of, with_deadline};

@@ -24,6 +24,11 @@ pub fn own_namespace(kind: &str) -> io::Result<PathBuf> {
     fs::read_link(format!("/proc/self/ns/{kind}"))
 }
 
+/// The number of our own network namespace, as [`super::ProcessDir::network`] has it.
+pub fn own_network() -> Option<u32> {
+    Proc::system().ok()?.process(std::process::id()).ok()?.network()
+}
+
 /// The PID namespace of this process, likewise. This never waits for the process, unlike most that is read of one.
 pub fn pid_namespace_of(pid: u32) -> io::Result<PathBuf> {
     fs::read_link(format!("/proc/{pid}/ns/pid"))

@@ -16,7 +16,7 @@ use aya::{
 };
 use monitor_common::{EndRecord, wanted};
 use rustix::{
-    fs::{fstat, stat},
+    fs::fstat,
     pipe::{PipeFlags, pipe_with},
 };
 
@@ -153,11 +153,6 @@ const fn shown(end: &OpenEnd) -> Shown {
 pub fn pipe_device() -> u32 {
     let pipe = pipe_with(PipeFlags::CLOEXEC).and_then(|pipe| fstat(&pipe.0));
     pipe.map_or(0, |status| device(status.st_dev))
-}
-
-/// The number of the own network namespace: the inode number of its file, namespaces(7).
-pub fn own_network() -> u32 {
-    stat("/proc/thread-self/ns/net").map_or(0, |status| u32::try_from(status.st_ino).unwrap_or_default())
 }
 
 /// A device number as the kernel keeps it, of one as fstat(2) tells it.

@@ -34,7 +34,10 @@ use super::{
     tasks::{self, Tasks},
     threads::Threads,
 };
-use crate::os::{capabilities, lock};
+use crate::{
+    host::own_network,
+    os::{capabilities, lock},
+};
 use orphand_core::model::{Candidate, Losses, ProcessEvent, RING_BYTES, SetsidHook};
 
 /// The programs, built by build.rs.
@@ -149,7 +152,7 @@ impl KernelSource {
             file_count_of_one: u32::from(!layout.counts_files_from_zero),
             sock_userlocks: layout.sock_userlocks,
             pipe_device: holders::pipe_device(),
-            host_network: holders::own_network(),
+            host_network: own_network().unwrap_or_default(),
             tty: layout.tty,
         };
         // A read-only global: at level 0 the verifier takes the logging out of the programs.

@@ -14,6 +14,7 @@ mod limits;
 mod moment;
 mod passes;
 mod scene;
+mod seekers;
 mod sessions;
 mod setup;
 mod shares;
