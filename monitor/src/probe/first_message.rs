@@ -38,8 +38,23 @@ impl Probe {
     /// The first of these processes that can be asked tells, as long as the very first lives. What has left the wire is nobody's
     /// message to one that has put its end away (the bus of `dbus-run-session`).
     pub(super) fn first_message(&self, processes: &[ProcessId], stdin: Stdio) -> FirstMessage {
-        let Some(first) = processes.first() else { return FirstMessage::Unknown };
-        let mut all = processes.iter().map(|process| match self.waiting(*process, stdin) {
+        let Some((first, others)) = processes.split_first() else { return FirstMessage::Unknown };
+        // When it has ended, the next program of a shell may have read the message.
+        let lives = || self.proc.identified(*first).is_ok_and(|dir| dir.is_some());
+        let waits = |message: &FirstMessage| matches!(message, FirstMessage::Mcp { .. } | FirstMessage::Hook);
+        let said = match self.said(*first, stdin) {
+            FirstMessage::Unknown => {
+                let said = others.iter().map(|process| self.said(*process, stdin));
+                let mut known = said.filter(|message| *message != FirstMessage::Unknown);
+                known.next().filter(|message| waits(message) || !self.has_put_away(*first, stdin))
+            }
+            said => Some(said),
+        };
+        said.filter(|_| lives()).unwrap_or(FirstMessage::Unknown)
+    }
+
+    fn said(&self, process: ProcessId, stdin: Stdio) -> FirstMessage {
+        match self.waiting(process, stdin) {
             Ok(Some(Waiting { bytes, over: true })) if bytes.is_empty() => FirstMessage::Over,
             Ok(Some(Waiting { bytes, .. })) => first_message(&bytes, bytes.len() < MOST),
             Ok(None) => FirstMessage::Unknown,
@@ -47,15 +62,7 @@ impl Probe {
                 tracing::debug!("cannot read the first message to {process}: {errno}");
                 FirstMessage::Unknown
             }
-        });
-        // When it has ended, the next program of a shell may have read the message.
-        let lives = |process: &ProcessId| self.proc.identified(*process).is_ok_and(|dir| dir.is_some());
-        let message = all.find(|message| *message != FirstMessage::Unknown);
-        let is_theirs = |message: &FirstMessage| {
-            matches!(message, FirstMessage::Mcp { .. } | FirstMessage::Hook)
-                || !self.has_put_away(*first, stdin)
-        };
-        message.filter(|message| lives(first) && is_theirs(message)).unwrap_or(FirstMessage::Unknown)
+        }
     }
 
     /// Whether it has descriptors, and none of them is this. Where the first thread has ended, nothing is told.
