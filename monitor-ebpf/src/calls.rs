@@ -37,7 +37,7 @@ const MAPPED: u32 = 0xffff_u32.to_be();
 
 type Address = [u32; 4];
 
-/// No followed process: the kernel's own tasks have the number 0.
+/// No followed process, in whatever network: the kernel's own tasks have the number 0.
 const ANYBODY: Caller =
     Caller { start: 0, tgid: 0, parents: [0; PARENTS], head: 0, agent: 0, network: 0, near: 0, far: 0 };
 
@@ -121,7 +121,7 @@ fn is_there(sk: u64) -> Result<(), Counter> {
     }
     OUTGOING.insert(key, *caller, u64::from(BPF_ANY)).map_err(|_| Counter::CallDropped)?;
     // Of a long connection both entries may be evicted before it ends.
-    write_down(u32::from(far), *caller, key.network)
+    write_down(u32::from(far), *caller)
 }
 
 /// Whether both sides are on this host, by their addresses: the same one, or two of loopback, as where the host's name is
@@ -157,18 +157,18 @@ fn is_over(sk: u64) -> Result<(), Counter> {
         return Ok(());
     }
     let Some((own, other)) = addresses(sk)? else { return Ok(()) };
-    let network = network(sk)?;
     // No `Option`: before Linux 5.12 the verifier lets nobody copy what is not written, and of `None` the caller is not.
     let mut caller = ANYBODY;
+    caller.network = network(sk)?;
     if is_within_the_host(own, other) {
         // As the other side has it.
-        let key = CallKey { network, own: other, other: own, near: far, far: near };
+        let key = CallKey { network: caller.network, own: other, other: own, near: far, far: near };
         // SAFETY: the value is copied; its writer was done before this connection was there.
         if let Some(known) = unsafe { OUTGOING.get(key) } {
             caller = *known;
         }
     }
-    write_down(u32::from(near), caller, network)
+    write_down(u32::from(near), caller)
 }
 
 /// The current process wants this port for itself; 0 is whichever is free. Nobody stands for it when it has ended: it may have ended
@@ -183,7 +183,7 @@ pub fn seeks(port: u16) -> Result<(), Counter> {
     let mut caller = ANYBODY;
     (caller.start, caller.tgid) = (task.group_birth()?, tgid);
     caller.network = read(task.network()?, global!(CALL_OFFSETS.network_number))?;
-    write_down(u32::from(port), caller, caller.network)
+    write_down(u32::from(port), caller)
 }
 
 /// The same, by the `struct sockaddr` of bind(2). Whatever its socket is for: that of a datagram is told by nobody else either.
@@ -213,7 +213,7 @@ pub fn written(outcome: Result<(), Counter>) {
 }
 
 #[inline(always)]
-fn write_down(port: u32, caller: Caller, network: u32) -> Result<(), Counter> {
+fn write_down(port: u32, caller: Caller) -> Result<(), Counter> {
     let Some(at) = CALLED.get_ptr_mut(port).or_else(|| first(port)) else {
         return Err(Counter::CallDropped);
     };
@@ -221,6 +221,7 @@ fn write_down(port: u32, caller: Caller, network: u32) -> Result<(), Counter> {
     let now = unsafe { bpf_ktime_get_ns() };
     // SAFETY: the pointer came from the map. CPUs that write at the same time write almost the same time.
     let record = unsafe { &mut *at };
+    let network = caller.network;
     if caller.tgid == ANYBODY.tgid {
         *in_network(&mut record.by_anybody, network) = now;
     } else if let Some(place) = place_of(&mut record.by, caller) {

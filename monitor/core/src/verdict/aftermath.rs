@@ -93,9 +93,6 @@ fn works_itself(inspection: &Inspection<'_>, row: &ProcessRow) -> bool {
     role == Role::ServiceManager || (role != Role::Shell && runs_itself(&row.image, &role))
 }
 
-/// What launchers started beside their server, and end with it: at most so many.
-const BESIDE: usize = 16;
-
 /// What the launchers of a server started beside it, each with its launcher.
 pub fn beside<'a>(
     world: &'a World,
@@ -107,15 +104,15 @@ pub fn beside<'a>(
         move |process: &&ProcessId| image(**process).is_some_and(|image| rules.is_a_launcher_by_name(image));
     let children = |process: &'a ProcessId| world.graph().children(*process).map(|node| (*process, node));
     let all = server.wrappers().iter().filter(is_launcher).flat_map(children);
-    all.filter(|(_, node)| !server.contains(node.id)).take(BESIDE)
+    all.filter(|(_, node)| !server.contains(node.id))
 }
 
 /// Whether it is a launcher, and started something beside the server that what the server let go may use, or that somebody who is not
 /// below it has called.
 fn is_needed_beside(inspection: &Inspection<'_>, members: &Members, launcher: ProcessId) -> bool {
     let Inspection { world, rows, server, .. } = inspection;
-    let below: BTreeSet<ProcessId> = world.graph().descendants(launcher).into_iter().collect();
-    let is_below = |process: ProcessId| process == launcher || below.contains(&process);
+    let is_it = |above: &Node| above.id == launcher;
+    let is_below = |process| process == launcher || world.graph().ancestors(process).any(is_it);
     let is_needed = |process: ProcessId| {
         let is_unread = || rows.scene.blind(|one| one == process).is_some();
         !members.let_go.is_empty() || rows.is_called_by_others(process, is_below) || is_unread()
