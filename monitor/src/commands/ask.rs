@@ -75,7 +75,7 @@ pub fn release(flags: &cli::Release) -> anyhow::Result<ExitCode> {
 /// Whether a server has this process. Not all processes of a large server are listed.
 fn has(one: &Released, target: &Asked) -> bool {
     let listed = &one.server.processes;
-    one.server.hidden() > 0 || listed.iter().any(|p| target.is(p.id()))
+    one.server.hidden() > 0 || target.is_id(&one.server.id) || listed.iter().any(|p| target.is(p.id()))
 }
 
 fn render(released: &[Released], now: BootTime) -> String {

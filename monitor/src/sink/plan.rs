@@ -227,7 +227,8 @@ fn find<'a>(report: &'a Report, target: &Asked) -> Option<(Option<&'a AgentView>
 
 /// Whether it has this process. The daemon does not send the members, and it lists only the first processes of a large server.
 fn has(one: &ServerReport, target: &Asked) -> bool {
-    target.names(&one.server.name) || one.server.ids().iter().chain(&one.members).any(|id| target.is(*id))
+    let has = || one.server.ids().iter().chain(&one.members).any(|id| target.is(*id));
+    target.names(&one.server.name) || target.is_id(&one.server.id) || has()
 }
 
 fn of_agent(name: &str, request: &ReapRequest, report: &Report) -> String {

@@ -43,7 +43,7 @@ impl Engine {
     fn select_for_release(&self, request: &ReleaseRequest, user: u32) -> Result<Vec<ServerKey>, String> {
         let process = |target: &Asked| match target {
             Asked::Pid(pid) => self.world.graph().holder(*pid),
-            Asked::Id(id) => Some(*id),
+            Asked::Id(id) => Some(self.of_id(*id)),
             Asked::Name(_) => None,
         };
         // A server's own part on other wires, as a server behind a gateway, is not what somebody outside started.

@@ -57,7 +57,8 @@ impl Recall {
     pub(super) fn may_be_adopted(&self, process: ProcessId) -> bool {
         let known = self.get(process);
         let adopted = |start: &TrackedStart| start.adopted;
-        known.map_or(!self.restarted && !self.has_looked, |known| {
+        let began_later = || self.watched_until.is_some_and(|until| process.born() >= until);
+        known.map_or(!self.has_looked && (!self.restarted || began_later()), |known| {
             known.server.start.as_ref().is_some_and(adopted)
         })
     }

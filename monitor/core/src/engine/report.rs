@@ -120,7 +120,7 @@ impl Engine {
             session: self.session_state(server),
             found: self.waits_for_person(server),
             duplicate_of: newest.get(&key).map(ToString::to_string),
-            members: server.wrappers().iter().chain(server.processes()).copied().collect(),
+            members: server.wrappers().iter().copied().chain(server.own()).collect(),
             ..judged
         })
     }
@@ -149,10 +149,20 @@ impl Engine {
     pub fn explain(&self, asked: &Asked) -> Vec<Explained> {
         let nodes: Vec<ProcessId> = match asked {
             Asked::Pid(pid) => self.world.graph().holder(*pid).into_iter().collect(),
-            Asked::Id(id) => vec![*id],
+            Asked::Id(id) => vec![self.of_id(*id)],
             Asked::Name(name) => self.of_name(name),
         };
         nodes.into_iter().filter_map(|id| self.explain_process(id)).take(EXPLAINED + 1).collect()
+    }
+
+    /// The process of this id. A server keeps the id of the head of its launch chain when that has ended: then it is its main
+    /// process, or one that lives.
+    pub(super) fn of_id(&self, id: ProcessId) -> ProcessId {
+        let lives = |process: &ProcessId| self.world.node(*process).is_some();
+        let server = || self.world.servers().values().find(|server| server.id == id);
+        let of_server =
+            |server: &Server| Some(server.main_process()).into_iter().chain(server.all()).find(lives);
+        Some(id).filter(lives).or_else(|| server().and_then(of_server)).unwrap_or(id)
     }
 
     /// The main processes of the servers and agents of this name, or of a unit or a run that is called so, and of what those left.

@@ -154,7 +154,8 @@ fn selects(request: &ReapRequest, owner: Option<&AgentView>, server: &ServerRepo
     let run = server.server.run.as_ref();
     let named = |name: &str| owner.is_some_and(|o| o.is_called(name)) || server.belongs_to(Some(name));
     let is_meant = |target: &Asked| {
-        target.names(&server.server.name) || server.members.iter().any(|process| target.is(*process))
+        let has = || server.members.iter().any(|process| target.is(*process));
+        target.names(&server.server.name) || target.is_id(&server.server.id) || has()
     };
     request.agent.as_deref().is_none_or(named)
         && request.generation.is_none_or(|g| run.and_then(|r| r.generation) == Some(g))

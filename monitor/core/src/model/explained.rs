@@ -48,6 +48,11 @@ impl Asked {
         }
     }
 
+    /// Whether this is the id that is meant, as people read it.
+    pub fn is_id(&self, id: &str) -> bool {
+        matches!(self, Self::Id(meant) if meant.to_string() == id)
+    }
+
     /// Whether a server or an agent of this name is meant.
     pub fn names(&self, name: &str) -> bool {
         matches!(self, Self::Name(asked) if asked == name)

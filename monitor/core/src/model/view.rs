@@ -146,8 +146,8 @@ pub struct ReachedBy {
     /// Its real user id.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub user: Option<u32>,
-    /// What joins the two: `stdin`, `stdout`, `connection`, `call`, `pipe`, `listener`, `memory`, `open_file`, `terminal`,
-    /// `pid_namespace`, `parent_death`, `trace`, `device`, `work`.
+    /// What joins the two: `stdin`, `stdout`, `connection`, `call`, `pipe`, `listener`, `file`, `memory`, `open_file`, `terminal`,
+    /// `pid_namespace`, `parent_death`, `trace`, `device`, `launcher`, `work`.
     pub by: String,
     /// What it can do, in words that follow its name.
     pub via: String,
@@ -164,7 +164,10 @@ impl ReachedBy {
 
     /// Whether it leads to a server by a use of it: over its wires a host talks to it, and the rest depends on it.
     pub fn is_use(&self) -> bool {
-        matches!(self.by.as_str(), "connection" | "call" | "pipe" | "listener" | "memory" | "open_file")
+        matches!(
+            self.by.as_str(),
+            "connection" | "call" | "pipe" | "listener" | "file" | "memory" | "open_file"
+        )
     }
 
     pub fn sentence(&self) -> String {

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     model::{
         ProcessId,
-        scene::{End, Endpoint, Holder, ProcessRow, Side},
+        scene::{Address, Called, End, Endpoint, Holder, ProcessRow, Side},
     },
     recognise::is_debugger,
 };
@@ -88,7 +88,7 @@ impl Edge {
             (Way::Depend, Some(Endpoint::ParentDeath)) => ("parent_death", "is to end with it, its parent"),
             (Way::Depend, _) => ("device", "uses a file system or a device that it serves"),
             (Way::Use, Some(Endpoint::Pipe { .. })) => ("pipe", "has the other end of a pipe of it"),
-            (Way::Use, Some(Endpoint::Open { .. })) => ("listener", "may call a socket at which it listens"),
+            (Way::Use, Some(Endpoint::Open { by, called, .. })) => calls(*by, *called),
             (Way::Use, Some(Endpoint::Shared)) => {
                 ("open_file", "shares an open file with it, by which it can wake it")
             }
@@ -97,6 +97,27 @@ impl Edge {
             (Way::Use, _) => ("connection", "is connected with it"),
         }
     }
+}
+
+/// What whoever is not seen can do with what is open to calls.
+const fn calls(by: Address, called: Called) -> (&'static str, &'static str) {
+    let via = match (by, called) {
+        (Address::Tcp, Called::Yes) => "called a TCP port of it within the last ten minutes",
+        (Address::Tcp, Called::Unknown) => "may have called a TCP port of it",
+        (Address::Unix, Called::Yes | Called::Unknown) => {
+            "has called a unix socket of it, as far as its file tells"
+        }
+        // Else it does not count.
+        (Address::Tcp | Address::Unix, Called::No) => {
+            "may call a socket at which it listens: it is told to serve there, or its owner lives"
+        }
+        (Address::Udp | Address::MulticastDns, _) => "may send to a UDP port of it",
+        (Address::File, _) => "may write to the FIFO or the terminal at which it waits",
+        (Address::Other, _) => {
+            "may use a message queue of it, or a socket of which nobody can tell who calls"
+        }
+    };
+    (if matches!(by, Address::File) { "file" } else { "listener" }, via)
 }
 
 /// One end of a candidate, and one that leads to it.

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{inspection::Inspection, membership::Members};
+use super::{inspection::Inspection, membership::Members, uses::named};
 use crate::{
     lineage::Node,
-    model::{Doubt, ProcessId, scene::ProcessRow},
+    model::{ProcessId, ReachedBy, SHOWN, scene::ProcessRow},
     recognise::{After, Role, Rules, after, runs_itself},
     world::{Server, World},
 };
@@ -70,20 +70,61 @@ fn is_its_own(inspection: &Inspection<'_>, members: &Members, row: &ProcessRow) 
 /// EXIT`): for that bash has a handler for SIGTERM, and other programs may do so anyway. It is not signalled itself, since it has
 /// others below it. A launcher may end what it started beside the server (the bus of `dbus-run-session`, the display of
 /// `xvfb-run`), which what the server let go may use, or somebody outside.
-pub(super) fn is_cleaned_up(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
-    let cleans_up = |row: &ProcessRow| match after(&row.image, inspection.main_image()) {
+pub(super) fn cleaning_up<'a>(
+    inspection: &'a Inspection<'_>,
+    members: &'a Members,
+) -> impl Iterator<Item = &'a ProcessRow> {
+    let cleans_up = move |row: &ProcessRow| match after(&row.image, inspection.main_image()) {
         After::Nothing => false,
         After::Unknown => row.catches_term,
         After::Commands => true,
     };
-    let would = |row: &ProcessRow| {
+    let would = move |row: &&ProcessRow| {
         members.wrappers.contains(&row.process)
             && (cleans_up(row)
                 || works_itself(inspection, row)
                 || is_needed_beside(inspection, members, row.process))
             && has_others_below(inspection, row)
     };
-    inspection.processes(members).any(would).then_some(Doubt::DependedOn)
+    inspection.processes(members).filter(would)
+}
+
+/// What these would end with the server ([`cleaning_up`]), and who needs that: steps of the path.
+pub(super) fn path_to_what_is_cleaned_up(inspection: &Inspection<'_>, members: &Members) -> Vec<ReachedBy> {
+    let above: Vec<&ProcessRow> = cleaning_up(inspection, members).take(SHOWN).collect();
+    let step = |process, to, words: (&str, &str)| ReachedBy { to, ..named(inspection, process, words) };
+    let mut path = Vec::new();
+    for row in above {
+        let launcher = row.process;
+        let by = named(inspection, launcher, ("", "")).program.unwrap_or_default();
+        let may_be_ended = format!("may be ended with it, by {by} (pid {})", launcher.pid);
+        let children = inspection.world.graph().children(launcher).map(|node| node.id);
+        let is_beside = |process: &ProcessId| !inspection.server.contains(*process);
+        for beside in children.filter(is_beside).take(SHOWN) {
+            let to = Some(beside.pid);
+            let callers = callers_beside(inspection, launcher, beside).into_iter().take(SHOWN);
+            path.extend(callers.map(|caller| step(caller, to, ("connection", "is connected with it"))));
+            let let_go = members.let_go.iter().take(SHOWN);
+            let may_use = ("work", "was started by the server, goes on, and may use it");
+            path.extend(let_go.map(|process| step(*process, to, may_use)));
+            path.push(step(beside, None, ("launcher", &may_be_ended)));
+        }
+    }
+    path
+}
+
+/// Who is connected with what a launcher started beside the server, and is not below that launcher.
+fn callers_beside(
+    inspection: &Inspection<'_>,
+    launcher: ProcessId,
+    beside: ProcessId,
+) -> BTreeSet<ProcessId> {
+    let is_below = |process| is_below(inspection.world, launcher, process);
+    inspection.rows.other_callers(beside, is_below).filter_map(|end| end.holder.process()).collect()
+}
+
+fn is_below(world: &World, launcher: ProcessId, process: ProcessId) -> bool {
+    process == launcher || world.graph().ancestors(process).any(|above| above.id == launcher)
 }
 
 /// Whether it is a program with code of its own, which may do anything when the server has ended (`finally: site.terminate()`), or
@@ -111,11 +152,10 @@ pub fn beside<'a>(
 /// below it has called.
 fn is_needed_beside(inspection: &Inspection<'_>, members: &Members, launcher: ProcessId) -> bool {
     let Inspection { world, rows, server, .. } = inspection;
-    let is_it = |above: &Node| above.id == launcher;
-    let is_below = |process| process == launcher || world.graph().ancestors(process).any(is_it);
+    let is_below = |process| is_below(world, launcher, process);
     let is_needed = |process: ProcessId| {
         let is_unread = || rows.scene.blind(|one| one == process).is_some();
-        !members.let_go.is_empty() || rows.is_called_by_others(process, is_below) || is_unread()
+        !members.let_go.is_empty() || rows.other_callers(process, is_below).next().is_some() || is_unread()
     };
     let is_its_own = |process| members.contains(process) || members.let_go.contains(&process);
     let mut beside = beside(world, inspection.rules, server).filter(|(above, _)| *above == launcher);

@@ -7,7 +7,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use super::{
-    aftermath::{is_cleaned_up, not_to_be_asked},
+    aftermath::{cleaning_up, not_to_be_asked, path_to_what_is_cleaned_up},
     container,
     guards::guards,
     inspection::Inspection,
@@ -60,7 +60,8 @@ pub fn examine(inspection: &Inspection<'_>) -> Finding {
         ..case::Finding::default()
     };
     let must_rest = must_rest(inspection, &members);
-    Finding { case, host: uses.host, must_rest, path: uses.path, members }
+    let path = [path_to_what_is_cleaned_up(inspection, &members), uses.path].concat();
+    Finding { case, host: uses.host, must_rest, path, members }
 }
 
 /// The doubts of a server that no edge tells: for who stays because of them nobody has to reach it, so it acts by itself.
@@ -68,8 +69,8 @@ pub(super) fn stays_by_itself(
     inspection: &Inspection<'_>,
     members: &Members,
 ) -> impl Iterator<Item = Doubt> + use<> {
-    let doubts =
-        [wire_unknown(inspection, members), only_named(inspection), is_cleaned_up(inspection, members)];
+    let depended_on = cleaning_up(inspection, members).next().map(|_| Doubt::DependedOn);
+    let doubts = [wire_unknown(inspection, members), only_named(inspection), depended_on];
     doubts.into_iter().flatten()
 }
 

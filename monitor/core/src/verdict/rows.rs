@@ -111,12 +111,15 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Whether somebody has called this process who is none of these.
-    pub fn is_called_by_others(&self, process: ProcessId, is_one: impl Fn(ProcessId) -> bool) -> bool {
-        let is_other = |end: &End| !end.holder.process().is_some_and(&is_one);
-        self.any(process, |at, end| {
-            at.is_call() && !at.was_begun_at(end.side) && self.opposite(end).any(is_other)
-        })
+    /// The ends of those who have called this process and are none of these.
+    pub fn other_callers(
+        &self,
+        process: ProcessId,
+        is_one: impl Fn(ProcessId) -> bool,
+    ) -> impl Iterator<Item = &End> {
+        let calls = self.of(process).filter(|(at, end)| at.is_call() && !at.was_begun_at(end.side));
+        let others = calls.flat_map(|(_, end)| self.opposite(end));
+        others.filter(move |end| !end.holder.process().is_some_and(&is_one))
     }
 
     /// Whether a process of a server, which has these ends, is connected with a socket of this process.

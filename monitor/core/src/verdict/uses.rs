@@ -87,8 +87,9 @@ pub(super) const fn doubt(edge: Edge) -> Doubt {
 /// keep it.
 fn path(inspection: &Inspection<'_>, reach: &Reach) -> Vec<ReachedBy> {
     let path = reach.path_to(0);
-    let mut named: BTreeSet<ProcessId> = path.iter().filter_map(|edge| edge.from.process()).collect();
-    let is_new = |edge: &&Edge| edge.from.process().is_some_and(|process| named.insert(process));
+    let what = |edge: &Edge| (edge.from.process(), edge.words(inspection.rows.scene.endpoint(edge.endpoint)));
+    let mut named: BTreeSet<_> = path.iter().map(what).collect();
+    let is_new = |edge: &&Edge| named.insert(what(edge));
     let others: Vec<&Edge> = reach.edges_to(0).filter(is_new).take(SHOWN).collect();
     let nearer = path.iter().skip(1).map(|edge| edge.from.process()).chain([None]);
     let steps = others.into_iter().map(|edge| (edge, None)).chain(path.iter().zip(nearer));
@@ -99,25 +100,37 @@ fn path(inspection: &Inspection<'_>, reach: &Reach) -> Vec<ReachedBy> {
 fn reached_by(inspection: &Inspection<'_>, edge: Edge, nearer: Option<ProcessId>) -> ReachedBy {
     let words = edge.words(inspection.rows.scene.endpoint(edge.endpoint));
     let to = nearer.map(|nearer| nearer.pid);
-    ReachedBy { to, ..step(inspection.rules, inspection.rows, edge.from.process(), words) }
+    let step = edge.from.process().map_or_else(|| step(None, words), |from| named(inspection, from, words));
+    ReachedBy { to, ..step }
+}
+
+/// A step that begins with this process, which need not have a row.
+pub(super) fn named(inspection: &Inspection<'_>, process: ProcessId, words: (&str, &str)) -> ReachedBy {
+    let row = inspection.rows.row(process).map(|row| (&row.image, row.uid));
+    let node = || inspection.node(process).and_then(|node| Some((node.image()?, node.uid)));
+    let program = row.or_else(node).map(|(image, user)| (program(inspection.rules, image), user));
+    step(Some((process, program)), words)
 }
 
 /// The one step that leads from a tool at work to its server.
 pub fn at_work(rules: &Rules, rows: &Rows<'_>, tool: ProcessId) -> ReachedBy {
-    step(rules, rows, Some(tool), ("work", "is a tool that it started, and is at work"))
+    let program = rows.row(tool).map(|row| (program(rules, &row.image), row.uid));
+    step(Some((tool, program)), ("work", "is a tool that it started, and is at work"))
 }
 
-fn step(rules: &Rules, rows: &Rows<'_>, process: Option<ProcessId>, (by, via): (&str, &str)) -> ReachedBy {
-    let row = process.and_then(|process| rows.row(process));
-    let program = |row: &ProcessRow| {
-        let (role, exe) = (rules.role(&row.image), row.image.exe.rsplit('/').next());
-        role.name().or(exe).unwrap_or_default().to_owned()
-    };
+fn program(rules: &Rules, image: &Image) -> String {
+    rules.role(image).name().map_or_else(|| rules.title(image), str::to_owned)
+}
+
+/// A step that begins with this process, whose program and user may be known.
+fn step(from: Option<(ProcessId, Option<(String, u32)>)>, (by, via): (&str, &str)) -> ReachedBy {
+    let (process, known) = from.unzip();
+    let (program, user) = known.flatten().unzip();
     ReachedBy {
         pid: process.map(|process| process.pid),
         start: process.map(|process| process.start),
-        program: row.map(program).filter(|name| !name.is_empty()),
-        user: row.map(|row| row.uid),
+        program: program.filter(|name| !name.is_empty()),
+        user,
         by: by.to_owned(),
         via: via.to_owned(),
         to: None,

@@ -106,6 +106,13 @@ fn what_a_launcher_started_beside_the_server_may_be_used_by_what_that_let_go() {
         }
         let mut story = judged(story);
         if depends {
+            let name = launcher.iter().rfind(|word| word.starts_with("/usr")).unwrap();
+            let by = name.rsplit('/').next().unwrap();
+            let display = format!("31 may be ended with it, by {by} (pid 29)");
+            assert_eq!(
+                path(&story),
+                ["32 was started by the server, goes on, and may use it (31)", &display]
+            );
             unproven(&mut story, "depended_on");
             // The job ends.
             story.apart.remove(&32);
@@ -135,6 +142,8 @@ fn what_a_launcher_started_beside_the_server_may_be_used_from_outside() {
         story.apart.insert(31, ProcessFacts { sockets: sockets.clone(), ..apart(10, PLAIN) });
         let mut story = judged(story);
         if depends {
+            let last = path(&story).pop();
+            assert!(last.is_some_and(|step| step.starts_with("31 may be ended with it, by ")));
             unproven(&mut story, "depended_on");
         } else {
             assert!(
@@ -144,6 +153,14 @@ fn what_a_launcher_started_beside_the_server_may_be_used_from_outside() {
             );
         }
     }
+}
+
+/// Who is named as the reason, and for what that is one.
+fn path(story: &Story) -> Vec<String> {
+    let report = story.engine.report();
+    let steps = report.servers().flat_map(|(_, server)| &server.reached_by);
+    let far = |to: Option<u32>| to.map(|pid| format!(" ({pid})")).unwrap_or_default();
+    steps.map(|step| format!("{} {}{}", step.pid.unwrap_or_default(), step.via, far(step.to))).collect()
 }
 
 /// Agent 20 runs a script, 29, which runs a server, 30, and perhaps a tunnel, 31.

@@ -159,6 +159,18 @@ fn a_restart_changes_nothing() {
     assert!(found.told().contains(&"orphan_spared found".to_owned()));
 }
 
+/// Nobody watched when it began: the earlier daemon had stopped. The twins: it began before that, or nobody knows until when that watched.
+#[test]
+fn what_began_and_was_left_while_no_daemon_ran_is_ended() {
+    for (watched_until, is_ended) in [(Some(200), true), (Some(301), false), (None, false)] {
+        let watched_until = watched_until.map(|ms| crate::model::BootTime(ms * 1_000_000));
+        let knowledge = Knowledge { restarted: true, watched_until, ..Knowledge::default() };
+        let mut story = daemon(None, Policy::default(), knowledge, left());
+        story.pass_secs(100);
+        assert_eq!(story.sent().contains(&(30, Signal::Term)), is_ended, "{:?}", story.told());
+    }
+}
+
 #[test]
 fn the_setting_is_taken_into_use_while_the_daemon_runs() {
     let mut story = first(Policy::default());

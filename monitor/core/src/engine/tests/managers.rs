@@ -2,9 +2,9 @@
 
 use super::{
     sessions::{did, manager, settings},
-    story::{SERVER, Story, id},
+    story::{SERVER, Story, WIRE, id},
 };
-use crate::model::{Asked, Input, ReleaseRequest, Signal, State, Stdio, Work};
+use crate::model::{Asked, Input, ReapRequest, ReleaseRequest, Signal, State, Stdio, Work};
 
 const ROOT: u32 = 0;
 const ALICE: u32 = 1000;
@@ -54,6 +54,24 @@ fn a_use_takes_the_release_back_until_it_is_released_again() {
     assert_eq!(says(&mut story, &request(30), ROOT), Ok(vec![(State::Suspect, true)]));
     story.pass_secs(31);
     assert_eq!(story.told(), ["orphan_suspected", "orphan_detected", "orphan_reaped TERM"]);
+}
+
+/// The head of its launch chain has ended, as `npx` does: its id is that of the head still. The twin is the id of nobody.
+#[test]
+fn a_server_keeps_its_id_when_the_head_of_its_launch_chain_has_ended() {
+    let mut story = manager(settings());
+    story.start(30, 31, SERVER, WIRE);
+    did(&mut story, 31, 1);
+    story.end(30);
+    for (head, server) in [(id(30), Some(31)), (crate::model::ProcessId::new(30, 1), None)] {
+        let explained = story.engine.explain(&Asked::Id(head));
+        assert_eq!(explained.first().map(|one| one.process.pid), server);
+        let targets = vec![Asked::Id(head)];
+        let reap = ReapRequest { targets: targets.clone(), include_active: true, ..ReapRequest::default() };
+        assert_eq!(story.engine.plan(&reap).len(), usize::from(server.is_some()));
+        let released = says(&mut story, &ReleaseRequest { targets, session: None }, ROOT);
+        assert_eq!(released.unwrap().len(), usize::from(server.is_some()));
+    }
 }
 
 /// A gateway that is a server itself says that it is done with one of its own: that is not the gateway.
