@@ -53,7 +53,12 @@ pub(super) fn sentences(one: &Explained, asked_daemon: bool, moment: &Moment) ->
         Some(NextStep::InspectedAgain) => {
             "It is inspected again {due}, or when a process that orphand follows has ended. If nothing keeps it, {ended}."
         }
-        Some(NextStep::Ended) => "It is being ended. The next step comes {due}.",
+        Some(NextStep::Ended) if one.observes => {
+            "A signal was sent, and none follows: orphand is paused, or only observes. It is inspected again {due}."
+        }
+        Some(NextStep::Ended) => {
+            "It is being ended: a signal was sent. What is left of it gets the next one, at last SIGKILL, {due}."
+        }
         Some(NextStep::GivenUp) => {
             "Nothing: it could not be ended, and no more is tried unless a person asks."
         }

@@ -196,8 +196,8 @@ pub(super) fn nothing_sentence(nothing: &Nothing) -> String {
              looked at."
         }
         NoServer::NearMiss => {
-            "It is nothing, though its name looks like that of a server: no rule matches it, and no message of the protocol to \
-             it was seen. Its standard input is {stdin}."
+            "It is nothing, though its name or its arguments look like those of a server: no rule matches it, and no message of \
+             the protocol to it was seen. Its standard input is {stdin}."
         }
         NoServer::ShellsJob => "It is nothing: a shell made its pipes, so it is a job of that shell.",
         NoServer::Silent => {

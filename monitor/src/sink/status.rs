@@ -10,7 +10,7 @@ use super::{
     text::{self, sanitise},
     wall_clock::{WallClock, shown},
 };
-use orphand_core::model::{BootTime, Mode, SessionState, Standing, State, Status};
+use orphand_core::model::{BootTime, Mode, ServerReport, SessionState, Standing, State, Status};
 
 pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, paint: Paint) -> String {
     let mode = doing(status.mode, &status.standing, wall.timestamp(now), zone);
@@ -38,7 +38,10 @@ pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, 
     }
     out.push_str(&list::sum(&status.report, &status.blind));
     out.push('\n');
-    let proportional: Vec<u64> = status.report.servers().filter_map(|(_, one)| one.pss_bytes).collect();
+    // What was measured before a part of it ended says nothing of the rest.
+    let is_of_now = |one: &ServerReport, pss: u64| one.server.rss_bytes.is_none_or(|rss| pss <= rss);
+    let proportional = |one: &ServerReport| one.pss_bytes.filter(|pss| is_of_now(one, *pss));
+    let proportional: Vec<u64> = status.report.servers().filter_map(|(_, one)| proportional(one)).collect();
     if !proportional.is_empty() {
         let of = text::count(proportional.len() as u64, "server", "servers");
         let bytes = proportional.into_iter().fold(0, u64::saturating_add);

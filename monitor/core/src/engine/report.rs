@@ -120,7 +120,7 @@ impl Engine {
             session: self.session_state(server),
             found: self.waits_for_person(server),
             duplicate_of: newest.get(&key).map(ToString::to_string),
-            members: server.wrappers().iter().copied().chain(server.own()).collect(),
+            members: server.own().collect(),
             ..judged
         })
     }

@@ -137,10 +137,10 @@ reasons! {
                 network namespace that is closed to orphand, an end of its own that the server may have hidden. Or five inspections have \
                 failed, for instance because a process could not be read."
         OwnerUnknown "owner_unknown"
-            short "its owner is not known"
-            says "Its owner is not known, and nothing else proves that it was left behind."
+            short "it is not known for whom it works"
+            says "It is not known for whom it works: nobody saw who made its wires, or another program made its output than its input."
             changes "This ends if its owner is found, or its unit is stopped."
-            about "Its owner is not known. Nobody saw who made its wires, or the maker had ended before it was known what it was, or another \
+            about "It is not known for whom it works. Nobody saw who made its wires, or the maker had ended before it was known what it was, or another \
                 program made its standard output than its standard input. And nothing else proves that it was left behind."
         Clients "clients"
             short "a client may call it"

@@ -266,9 +266,11 @@ impl Server {
         self.processes.iter().chain(&self.wrappers).copied()
     }
 
-    /// Its processes without what it has let go, as far as that is known: what ends with it, and what it is said to use.
+    /// Its processes and its wrappers without what it has let go, as far as that is known: what ends with it, and what it is said
+    /// to use.
     pub fn own(&self) -> impl Iterator<Item = ProcessId> {
-        self.processes.difference(&self.apart).copied()
+        let wrappers = self.wrappers.iter().filter(|process| !self.processes.contains(process));
+        wrappers.chain(&self.processes).filter(|process| !self.apart.contains(process)).copied()
     }
 
     pub fn contains(&self, process: ProcessId) -> bool {

@@ -37,10 +37,8 @@ pub fn agent_view(agent: &Agent) -> AgentView {
 
 /// A server with at most `shown` of its living processes, from the head of the launch chain down. What it has let go is none.
 pub fn short_view(server: &Server, graph: &Graph, shown: usize) -> ServerView {
-    let own = server.wrappers.iter().copied().chain(server.own());
-    let mut nodes: Vec<&Node> = own.filter_map(|id| graph.get(id)).collect();
+    let mut nodes: Vec<&Node> = server.own().filter_map(|id| graph.get(id)).collect();
     nodes.sort_by_key(|n| n.order);
-    nodes.dedup_by_key(|n| n.id);
     let clients = || nodes.iter().filter_map(|node| Some(container_client(node.image()?)?.of_user(node.uid)));
     let is_known = |one: &Container| one.id.is_some() || one.name.is_some() || one.image.is_some();
     let client = || clients().find(is_known).or_else(|| clients().next());

@@ -218,8 +218,8 @@ mod tests {
             (vec![step(None, "stdin")], "a client may call it"),
             (vec![], "a client may call it"),
         ] {
-            assert_eq!(list_doubts(&both, &path), format!("its owner is not known, {said}"));
-            assert_eq!(list_doubts(&both[..1], &path), "its owner is not known");
+            assert_eq!(list_doubts(&both, &path), format!("it is not known for whom it works, {said}"));
+            assert_eq!(list_doubts(&both[..1], &path), "it is not known for whom it works");
         }
     }
 }

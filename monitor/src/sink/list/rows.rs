@@ -111,6 +111,7 @@ fn next(report: &ServerReport, mode: Option<Mode>, now: BootTime) -> String {
     let due = report.deadline.map(|at| super::short(at.since(now)));
     match report.state {
         State::Suspect => format!("verdict {}", due.as_deref().unwrap_or("soon")),
+        State::Ending if mode == Some(Mode::Observe) => "no KILL: orphand observes".to_owned(),
         State::Ending => due.map_or_else(|| "KILL, if needed".to_owned(), |due| format!("KILL {due}")),
         State::Unproven => match report.reached_by.last().and_then(|step| Some((step.pid?, step))) {
             Some((pid, step)) if matches!(step.by.as_str(), "stdin" | "stdout") => format!("held by {pid}"),
