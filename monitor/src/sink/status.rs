@@ -27,7 +27,8 @@ pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, 
     let config = status.config_error.as_ref();
     let config = config.map(|why| format!("The configuration was not reloaded: {}", text::sanitise(why)));
     let store = status.store_error.as_ref().map(|why| format!("Not kept: {}", text::sanitise(why)));
-    for line in list::from_before(&status.report).into_iter().chain(config).chain(store) {
+    let forgotten = status.forgotten.iter().map(|what| format!("Not known: {}.", text::sanitise(what)));
+    for line in list::from_before(&status.report).into_iter().chain(config).chain(store).chain(forgotten) {
         out.push_str(&paint.line(paint::WARNING, line));
     }
     for why in &status.blind {
@@ -51,7 +52,8 @@ pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, 
     sessions(status, &mut out);
     let (errors, lost) = (errors(status), lost(status));
     if status.store_error.is_none() && status.is_watching() {
-        let line = if lost.is_none() { "Not blind, nothing lost." } else { "Not blind." };
+        let whole = lost.is_none() && status.forgotten.is_empty();
+        let line = if whole { "Not blind, nothing lost." } else { "Not blind." };
         out.push_str(&paint.line(paint::GOOD, line));
     }
     for line in errors.into_iter().chain(lost) {

@@ -33,6 +33,9 @@ pub struct Status {
     /// Why the store is not written: what is reported is lost when the daemon ends. Absent while it is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub store_error: Option<String>,
+    /// What an earlier daemon knew and this one does not, one sentence each, with what follows from it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub forgotten: Vec<String>,
     /// Why its view of the host may be incomplete, one sentence each; empty if it is complete.
     pub blind: Vec<String>,
     /// Processes whose /proc files do not answer.

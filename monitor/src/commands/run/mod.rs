@@ -29,7 +29,12 @@ use crate::{
         users,
     },
     probe::{Probe, registry::Registry},
-    sink::{self, metrics::Metrics, stream::Json, wall_clock::WallClock},
+    sink::{
+        self,
+        metrics::Metrics,
+        stream::Json,
+        wall_clock::{WallClock, shown},
+    },
     source::{
         attach,
         kernel::{KernelOptions, KernelSource},
@@ -152,7 +157,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let procfs = Proc::system()?;
     let decisions = Decisions::new(standing::read(flags.places.state_dir()), flags.observe);
     let policy = decisions.policy(config);
-    let status = Status {
+    let mut status = Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         term_timeout_ms: u64::try_from(config.term_timeout.as_millis()).unwrap_or(u64::MAX),
@@ -203,6 +208,8 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let probe = Probe::new()?.with_engines(config.containers.clone()).with_kernel(side.clone());
     let metrics = Metrics::new(wall);
     let (store, knowledge, unkept) = open_store(place, wall.offset_ns, instance.file()?)?;
+    let unknown_before = earlier.unknown_before(&knowledge);
+    status.forgotten = forgotten(knowledge.incomplete_before, unknown_before, wall);
     let configuration = configuration(flags, config);
     let (stream, events) = event_stream::open(flags.format, wall, flags.places.state_dir())?;
     let (_serving, queries) = front.start(metrics.clone(), events, flags.places.state_dir())?;
@@ -238,8 +245,20 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         queries,
         ready_at: None,
     };
-    let _keeper = keep_calls(place, side, earlier.unknown_before(&knowledge), unkept)?;
+    let _keeper = keep_calls(place, side, unknown_before, unkept)?;
     daemon.run(knowledge, early).await
+}
+
+/// What earlier daemons knew and this one does not, for people.
+fn forgotten(incomplete: Option<BootTime>, called: Option<BootTime>, wall: WallClock) -> Vec<String> {
+    let before = |at, what: &str| {
+        format!("of servers that began before {}, {what}", shown(wall.timestamp(at), &clock::zone()))
+    };
+    let by_person = "what they let go: only you end those (sudo orphand reap)";
+    let with_port =
+        "who called them: those with a TCP port stay (sudo orphand reap --include-unproven ends one)";
+    let all = [incomplete.map(|at| before(at, by_person)), called.map(|at| before(at, with_port))];
+    all.into_iter().flatten().collect()
 }
 
 /// Keeps who calls servers. Who called before a time is not known.

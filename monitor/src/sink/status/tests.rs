@@ -97,6 +97,20 @@ fn what_is_not_kept_is_told() {
     assert!(told.contains("\nNot kept: cannot open the store") && !told.contains("Not blind"), "{told}");
 }
 
+#[test]
+fn what_an_earlier_daemon_knew_is_told_to_be_unknown() {
+    let forgotten = vec!["of servers that began before noon, who called them: they stay".to_owned()];
+    let told = |forgotten| {
+        let status = Status { forgotten, ..status(None) };
+        render(&status, now(), WallClock::default(), &TimeZone::UTC, Paint::default())
+    };
+    assert!(
+        told(forgotten)
+            .contains("\nNot known: of servers that began before noon, who called them: they stay.\n")
+    );
+    assert!(!told(Vec::new()).contains("Not known"));
+}
+
 /// Zero orphans is never said while it is blind, and that it is not blind any more is said whatever was lost.
 #[test]
 fn whether_it_is_blind_is_told() {
