@@ -1,6 +1,7 @@
 //! The binary `orphand`.
 
 use clap::Parser;
+use nix::sys::signal::SigSet;
 use orphand::{
     actuator::hook::runner,
     cli::{Cli, ExitCode, complete},
@@ -23,6 +24,8 @@ fn main() -> ExitCode {
         Some(runner::ARGUMENT) => return done(runner::main()),
         _ => {}
     }
+    // Whoever starts it may have blocked them, and a mask outlives execve(2): it would hear no SIGTERM.
+    let _ = SigSet::empty().thread_set_mask();
     complete::answer();
     match Cli::try_parse().map_or_else(|asked| commands::help(&asked), commands::execute) {
         Ok(code) => code,

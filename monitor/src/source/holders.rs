@@ -8,6 +8,7 @@ use std::{
     io,
     os::unix::net::UnixStream,
     sync::{Arc, Mutex},
+    time::{Duration, Instant},
 };
 
 use aya::{
@@ -34,6 +35,9 @@ pub const HOOK: &str = "iter:task_file";
 /// The most descriptors of what is wanted: a user may have millions of one pipe, in thousands of processes that share a table. To
 /// tell them apart takes some 400 bytes each, and others wait for the pass.
 const MOST: usize = 1 << 17;
+/// Verdicts wait for a pass. One that takes longer is told, and the next of them after a minute.
+const SLOW: Duration = Duration::from_secs(2);
+const TELL_AGAIN: Duration = Duration::from_secs(60);
 /// Somebody else's fork may come between a descriptor and the look at it.
 const TRIES: u32 = 5;
 
@@ -44,6 +48,8 @@ pub struct Holders {
     wanted: HashMap<MapData, u64, u32>,
     /// How many inodes one pass can be about.
     room: usize,
+    /// When it was told last that a pass is slow.
+    told: Option<Instant>,
 }
 
 impl Holders {
@@ -55,7 +61,7 @@ impl Holders {
         room: u32,
     ) -> Result<Self, KernelError> {
         let iterator = Iterator::load(programs, "task_file", btf)?;
-        let mut holders = Self { iterator, wanted, room: room as usize };
+        let mut holders = Self { iterator, wanted, room: room as usize, told: None };
         holders.prove().map_err(KernelError)?;
         Ok(holders)
     }
@@ -89,6 +95,18 @@ impl Holders {
             }
         }
         Err(format!("what it tells of our own pipe and sockets is wrong: {found:?}"))
+    }
+
+    fn tell_if_slow(&mut self, began: Instant) {
+        let took = began.elapsed();
+        if took > SLOW && self.told.is_none_or(|told| told.elapsed() > TELL_AGAIN) {
+            self.told = Some(Instant::now());
+            tracing::warn!(
+                "a pass over all open files took {:.1} s, and verdicts wait for that: limit the open files and processes of users \
+                 whom you do not trust (nofile, TasksMax)",
+                took.as_secs_f32()
+            );
+        }
     }
 
     /// As many passes as it takes for all of these.
@@ -131,7 +149,10 @@ impl Holders {
         let lines = beside.lines.iter().map(|number| wanted::TERMINAL | u64::from(*number));
         let mapped = beside.mapped.iter().map(|(device, inode)| (wanted::MAPPED | inode, *device));
         let keys = inodes.chain(named).chain(processes).chain(lines).map(|key| (key, 0)).chain(mapped);
-        let mut records = self.pass_for(whose, keys.collect())?;
+        let began = Instant::now();
+        let records = self.pass_for(whose, keys.collect());
+        self.tell_if_slow(began);
+        let mut records = records?;
         // The address of an open file is known only now. Most are nobody else's.
         let shared = ends::shared(&records, &beside.files);
         records.retain(|record| !ends::is_other(record));
