@@ -21,6 +21,8 @@ pub enum TcpState {
     Close,
     /// The connection has ended; the kernel keeps the port for a minute.
     TimeWait,
+    /// The other side has sent all that it will: it has shut down that direction, or closed its socket.
+    CloseWait,
     /// Any other state: connected, or in the middle of opening or closing.
     Connected,
 }
@@ -149,6 +151,7 @@ pub fn internet_socket(line: &str) -> Option<InternetSocket> {
         2 => TcpState::SynSent,
         6 => TcpState::TimeWait,
         7 => TcpState::Close,
+        8 => TcpState::CloseWait,
         10 => TcpState::Listen,
         _ => TcpState::Connected,
     };

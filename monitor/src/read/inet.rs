@@ -50,6 +50,12 @@ fn is_wanted_listener(entry: &InternetSocket, wanted: &HashSet<u64>) -> bool {
     entry.state == TcpState::Listen && wanted.contains(&entry.inode)
 }
 
+/// Whether the other side of a connection, which has no socket here, has closed it: it was on this host, in this network, and one
+/// that was only shut down would be in the table still.
+const fn is_left(entry: &InternetSocket) -> bool {
+    matches!(entry.state, TcpState::CloseWait) && entry.remote.0.is_loopback()
+}
+
 /// Whether a connection has begun, and is not over.
 const fn has_begun(entry: &InternetSocket) -> bool {
     !matches!(entry.state, TcpState::Listen | TcpState::Close | TcpState::SynSent)
@@ -107,7 +113,11 @@ fn add_tcp(
                 Began::Unknown
             };
             let near = if is_ours { entry.inode } else { 0 };
-            let at = connect(rows, joints, (near, far.map_or(0, |(inode, _)| inode)), began, place);
+            let (at, is_known) =
+                joints.connection(rows, (near, far.map_or(0, |(inode, _)| inode)), began, place);
+            if !is_known && far.is_none() && !is_left(entry) {
+                rows.anybody(at, Side::Far);
+            }
             // It is not accepted yet, or another process has it: it belongs to those who have the port, too.
             if !is_ours {
                 for listener in listening(local) {
@@ -173,15 +183,6 @@ fn add_calls(
     }
 }
 
-/// Enters a connection. Who has its other end is not seen if that has no socket here.
-fn connect(rows: &mut Rows<'_>, joints: &mut Joints, ends: (u64, u64), began: Began, place: u64) -> u32 {
-    let (at, is_known) = joints.connection(rows, ends, began, place);
-    if !is_known && ends.1 == 0 {
-        rows.anybody(at, Side::Far);
-    }
-    at
-}
-
 fn add_udp(
     rows: &mut Rows<'_>,
     joints: &mut Joints,
@@ -203,7 +204,10 @@ fn add_udp(
             let asks = open_ones.asks(local, remote, is_addressed);
             let began = if asks { Began::Near } else { Began::Unknown };
             let far = far.get(&(remote, local)).copied().unwrap_or_default();
-            connect(rows, joints, (inode, far), began, place);
+            let (at, is_known) = joints.connection(rows, (inode, far), began, place);
+            if !is_known && far == 0 {
+                rows.anybody(at, Side::Far);
+            }
         } else if local.0.is_unspecified() && network.gives_out(local.1) == Some(true) {
             joints.perhaps_open.push(inode);
         } else {

@@ -13,6 +13,22 @@ def calls_a_database(stage):
     """)
     return stage.killed(stage.agent(), orphans=["mcp-server-fake"])
 
+@scene("orphan", twin="clients/half_closed")
+def its_database_has_ended(stage):
+    """The server keeps a connection, as a pool does, to a database that has ended since; its agent is killed."""
+    stage.run(stage.part("database", """
+        call = listen("tcp").accept()[0]
+        call.recv(100)
+        call.sendall(b"pong")
+        os._exit(0)
+    """))
+    stage.part("mcp-server-fake", """
+        database = dial("tcp", "database")
+        ask_over(database)
+        serve()
+    """)
+    return stage.killed(stage.agent(), orphans=["mcp-server-fake"])
+
 @scene("orphan", twin="clients/called_from_another_host")
 def calls_another_host(stage):
     """The server keeps a connection to a service on another host, at a port that is nobody's usual one; its agent is killed."""
