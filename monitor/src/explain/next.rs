@@ -90,6 +90,9 @@ pub(super) fn commands(one: &Explained) -> Vec<(String, &'static str)> {
         let command = format!("sudo orphand reap --leftovers {}", report.server.id);
         return vec![(command, "ends it, and what is below it, after a question.")];
     }
+    if one.let_go {
+        return vec![(format!("kill {pid}"), "ends it.")];
+    }
     let (flag, what) = match report.state {
         State::Unproven => (" --include-unproven", "ends it, although somebody may still use it."),
         State::Live if report.is_duplicate() => {
@@ -102,6 +105,11 @@ pub(super) fn commands(one: &Explained) -> Vec<(String, &'static str)> {
     let end = match report.state {
         State::Ending => None,
         _ if is_guarded => stop_container(report),
+        // Nobody should end a server for one of its processes without knowing it.
+        _ if one.taken_for == TakenFor::ServerPart => Some((
+            format!("sudo orphand reap {}{flag}", report.server.id),
+            "ends that server, this process with it.",
+        )),
         _ => Some((format!("sudo orphand reap {pid}{flag}"), what)),
     };
     let holder = report.reached_by.last().and_then(|step| step.pid).filter(|holder| *holder != pid);

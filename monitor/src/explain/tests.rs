@@ -215,6 +215,7 @@ fn every_state_has_its_next_step_and_its_command() {
         ("a duplicate", with(State::Live, |report| report.duplicate_of = Some("5000@5000".to_owned()))),
         ("a wrapper", Explained { taken_for: TakenFor::Wrapper, ..server(State::Live) }),
         ("a part", Explained { taken_for: TakenFor::ServerPart, ..server(State::Live) }),
+        ("let go", Explained { taken_for: TakenFor::ServerPart, let_go: true, ..server(State::Unproven) }),
         ("owner sought", Explained { owner: None, ..server(State::Live) }),
         ("a job", Explained { owner: None, next: Some(NextStep::Never), ..server(State::Live) }),
         ("owner gone unseen", Explained { owner: Some(agent(false)), ..server(State::Live) }),

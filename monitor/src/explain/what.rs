@@ -3,7 +3,7 @@
 use super::Moment;
 use crate::sink::human;
 use orphand_core::model::{
-    AgentHints, AgentView, Evidence, Explained, NoServer, Nothing, ServerReport, Stdio, TakenFor,
+    AgentHints, AgentView, Evidence, Explained, NoServer, Nothing, ServerReport, State, Stdio, TakenFor,
     recognised_by, text,
 };
 
@@ -90,7 +90,12 @@ fn server_sentences(one: &Explained, report: &ServerReport) -> Vec<String> {
     let mut all = vec![match one.taken_for {
         TakenFor::Wrapper => format!("It is a shell or launcher around the server \"{name}\" ({main})."),
         TakenFor::ServerPart => {
-            format!("It was started by the server \"{name}\" ({main}), and is part of it.")
+            let which = match report.state {
+                _ if one.let_go => "which has let it go: it is no part of it, and is not ended with it",
+                State::Live => "and is part of it, unless an inspection finds that it was let go",
+                _ => "and is part of it",
+            };
+            format!("It was started by the server \"{name}\" ({main}), {which}.")
         }
         _ => format!("It is taken for a stdio server, \"{name}\", {by}."),
     }];

@@ -84,9 +84,10 @@ fn add_tcp(
         all.clone().filter(is_far).map(|e| ((e.local, e.remote), (e.inode, e.user))).collect();
     let mut called = HashSet::new();
     let own_calls = LazyCell::new(|| kernel.begun());
-    // Who listens on this host for one call alone may have had it made to him, to talk over it (a debugger, `--socket=PORT`).
-    let is_own_call = |entry: &InternetSocket, holders: &[ProcessId]| {
-        network.has(entry.remote.0) == Some(false)
+    // Who listens on this host for one call alone may have had it made to him, to talk over it (a debugger, `--socket=PORT`). He has a
+    // socket here, as nobody has whose port was translated to that of a container.
+    let is_own_call = |entry: &InternetSocket, holders: &[ProcessId], is_here: bool| {
+        (!is_here || network.has(entry.remote.0) == Some(false))
             && holders.iter().any(|holder| own_calls.contains(&(*holder, entry.local.1, entry.remote.1)))
     };
     for (place, entry) in (1..).zip(all) {
@@ -107,7 +108,7 @@ fn add_tcp(
                 Began::Near
             } else if network.listens(local) {
                 Began::Far
-            } else if is_own_call(entry, joints.holders(entry.inode)) {
+            } else if is_own_call(entry, joints.holders(entry.inode), far.is_some()) {
                 Began::Near
             } else {
                 Began::Unknown

@@ -224,6 +224,7 @@ impl Engine {
         told.nothing = None;
         told.report = self.server_report(key, SHOWN, &self.newest()).map(Box::new);
         told.only_named = server.only_named;
+        told.let_go = server.apart.contains(&node.id);
         let owner = self.world.owner(key);
         told.exempt |= self.known_guards(server).contains(&Guard::ExemptRule);
         told.owner = owner.map(agent_view);

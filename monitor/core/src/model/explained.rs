@@ -176,6 +176,8 @@ pub struct Explained {
     pub keeps: Vec<Kept>,
     /// Whether nothing but its name says that it is a server.
     pub only_named: bool,
+    /// Whether its server started it and has let it go, as the last inspection found.
+    pub let_go: bool,
     /// What it blocks, with the rest of its server or branch.
     #[serde(flatten)]
     pub holdings: Holdings,
