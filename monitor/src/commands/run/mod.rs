@@ -184,20 +184,15 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         ..KernelOptions::default()
     };
     let wall = WallClock { offset_ns: clock::realtime_offset() };
-    let trace = match &flags.record {
-        Some(path) => {
-            let header = TraceHeader {
-                format: TRACE_FORMAT,
-                version: status.version.clone(),
-                kernel: uname().release().to_string_lossy().into_owned(),
-                realtime_offset_ns: wall.offset_ns,
-                policy,
-                ourselves,
-            };
-            Some(TraceWriter::create(path, &header)?)
-        }
-        None => None,
+    let header = TraceHeader {
+        format: TRACE_FORMAT,
+        version: status.version.clone(),
+        kernel: uname().release().to_string_lossy().into_owned(),
+        realtime_offset_ns: wall.offset_ns,
+        policy,
+        ourselves,
     };
+    let trace = flags.record.as_ref().map(|path| TraceWriter::create(path, &header)).transpose()?;
     // If SIGCHLD was ignored by the parent, nobody can wait for a child (wait(2)): that of the self-test, those of the hook.
     let _children = signal(SignalKind::child()).context("cannot take SIGCHLD")?;
     let mut kernel = KernelSource::open(&options)?;
