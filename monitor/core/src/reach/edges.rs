@@ -93,7 +93,9 @@ impl Edge {
                 ("open_file", "shares an open file with it, by which it can wake it")
             }
             (Way::Use, Some(Endpoint::Memory { .. })) => ("memory", "shares memory with it"),
-            (Way::Use, Some(Endpoint::Call)) => ("call", "called a port at which it listens"),
+            (Way::Use, Some(Endpoint::Call)) => {
+                ("call", "called a port at which it listens, or wanted that for itself")
+            }
             (Way::Use, _) => ("connection", "is connected with it"),
         }
     }
@@ -104,9 +106,7 @@ const fn calls(by: Address, called: Called) -> (&'static str, &'static str) {
     let via = match (by, called) {
         (Address::Tcp, Called::Yes) => "called a TCP port of it within the last ten minutes",
         (Address::Tcp, Called::Unknown) => "may have called a TCP port of it",
-        (Address::Unix, Called::Yes | Called::Unknown) => {
-            "has called a unix socket of it, as far as its file tells"
-        }
+        (Address::Unix, Called::Yes | Called::Unknown) => "may have called a unix socket of it",
         // Else it does not count.
         (Address::Tcp | Address::Unix, Called::No) => {
             "may call a socket at which it listens: it is told to serve there, or its owner lives"

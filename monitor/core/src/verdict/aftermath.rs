@@ -108,6 +108,9 @@ pub(super) fn path_to_what_is_cleaned_up(inspection: &Inspection<'_>, members: &
             let may_use = ("work", "was started by the server, goes on, and may use it");
             path.extend(let_go.map(|process| step(*process, to, may_use)));
             path.push(step(beside, None, ("launcher", &may_be_ended)));
+            if path.len() >= SHOWN {
+                return path;
+            }
         }
     }
     path
