@@ -114,11 +114,8 @@ fn add_tcp(
                 Began::Unknown
             };
             let near = if is_ours { entry.inode } else { 0 };
-            let (at, is_known) =
-                joints.connection(rows, (near, far.map_or(0, |(inode, _)| inode)), began, place);
-            if !is_known && far.is_none() && !is_left(entry) {
-                rows.anybody(at, Side::Far);
-            }
+            let ends = (near, far.map_or(0, |(inode, _)| inode));
+            let at = connect(rows, joints, ends, began, place, is_left(entry));
             // It is not accepted yet, or another process has it: it belongs to those who have the port, too.
             if !is_ours {
                 for listener in listening(local) {
@@ -184,6 +181,22 @@ fn add_calls(
     }
 }
 
+/// Enters a connection. Who has its other end is not seen if that has no socket here, and has not left it.
+fn connect(
+    rows: &mut Rows<'_>,
+    joints: &mut Joints,
+    ends: (u64, u64),
+    began: Began,
+    place: u64,
+    is_left: bool,
+) -> u32 {
+    let (at, is_known) = joints.connection(rows, ends, began, place);
+    if !is_known && ends.1 == 0 && !is_left {
+        rows.anybody(at, Side::Far);
+    }
+    at
+}
+
 fn add_udp(
     rows: &mut Rows<'_>,
     joints: &mut Joints,
@@ -205,10 +218,7 @@ fn add_udp(
             let asks = open_ones.asks(local, remote, is_addressed);
             let began = if asks { Began::Near } else { Began::Unknown };
             let far = far.get(&(remote, local)).copied().unwrap_or_default();
-            let (at, is_known) = joints.connection(rows, (inode, far), began, place);
-            if !is_known && far == 0 {
-                rows.anybody(at, Side::Far);
-            }
+            connect(rows, joints, (inode, far), began, place, false);
         } else if local.0.is_unspecified() && network.gives_out(local.1) == Some(true) {
             joints.perhaps_open.push(inode);
         } else {

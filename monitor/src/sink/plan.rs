@@ -158,7 +158,7 @@ fn bytes(planned: &[&PlanItem]) -> Option<u64> {
 pub fn nothing(request: &ReapRequest, planned: &[PlanItem], report: &Report) -> Vec<String> {
     if request.leftovers {
         let is_meant = |target: &&Asked| {
-            planned.iter().any(|one| has(&one.planned, target))
+            planned.iter().any(|one| one.planned.is_meant_by(target))
                 || planned.iter().any(|one| one.planned.server.hidden() > 0)
         };
         let missed = request.targets.iter().filter(|target| !is_meant(target));
@@ -180,7 +180,7 @@ pub fn nothing(request: &ReapRequest, planned: &[PlanItem], report: &Report) -> 
             Some((_, server)) => server.server.id == one.planned.server.id,
             None => one.planned.server.hidden() > 0,
         };
-        !planned.iter().any(|one| has(&one.planned, target) || is_meant(one))
+        !planned.iter().any(|one| one.planned.is_meant_by(target) || is_meant(one))
     };
     let mut missed: Vec<String> =
         request.targets.iter().filter(missed).map(|target| of_process(target, request, report)).collect();
@@ -195,7 +195,7 @@ pub fn nothing(request: &ReapRequest, planned: &[PlanItem], report: &Report) -> 
 
 fn of_process(target: &Asked, request: &ReapRequest, report: &Report) -> String {
     let Some((owner, server)) = find(report, target) else {
-        if report.leftovers().any(|(_, head)| has(head, target)) {
+        if report.leftovers().any(|(_, head)| head.is_meant_by(target)) {
             return format!("{target} is a leftover, not an orphan: --leftovers ends it");
         }
         let agent = report.agents.iter().map(|one| &one.agent);
@@ -222,13 +222,7 @@ fn of_process(target: &Asked, request: &ReapRequest, report: &Report) -> String 
 }
 
 fn find<'a>(report: &'a Report, target: &Asked) -> Option<(Option<&'a AgentView>, &'a ServerReport)> {
-    report.servers().find(|(_, server)| has(server, target))
-}
-
-/// Whether it has this process. The daemon does not send the members, and it lists only the first processes of a large server.
-fn has(one: &ServerReport, target: &Asked) -> bool {
-    let has = || one.server.ids().iter().chain(&one.members).any(|id| target.is(*id));
-    target.names(&one.server.name) || target.is_id(&one.server.id) || has()
+    report.servers().find(|(_, server)| server.is_meant_by(target))
 }
 
 fn of_agent(name: &str, request: &ReapRequest, report: &Report) -> String {

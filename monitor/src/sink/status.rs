@@ -40,9 +40,10 @@ pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, 
     out.push_str(&list::sum(&status.report, &status.blind));
     out.push('\n');
     // What was measured before a part of it ended says nothing of the rest.
-    let is_of_now = |one: &ServerReport, pss: u64| one.server.rss_bytes.is_none_or(|rss| pss <= rss);
-    let proportional = |one: &ServerReport| one.pss_bytes.filter(|pss| is_of_now(one, *pss));
-    let proportional: Vec<u64> = status.report.servers().filter_map(|(_, one)| proportional(one)).collect();
+    let of_now = |(_, one): (_, &ServerReport)| {
+        one.pss_bytes.filter(|pss| one.server.rss_bytes.is_none_or(|rss| *pss <= rss))
+    };
+    let proportional: Vec<u64> = status.report.servers().filter_map(of_now).collect();
     if !proportional.is_empty() {
         let of = text::count(proportional.len() as u64, "server", "servers");
         let bytes = proportional.into_iter().fold(0, u64::saturating_add);

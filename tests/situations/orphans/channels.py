@@ -2,26 +2,15 @@ import os
 import situation
 from situation import scene
 
+@scene(
+    "orphan", name="its_database_has_ended", twin="clients/half_closed",
+    database='call = listen("tcp").accept()[0]\ncall.recv(100)\ncall.sendall(b"pong")\nos._exit(0)\n',
+    about="The server keeps a connection, as a pool does, to a database that has ended since; its agent is killed.",
+)
 @scene("orphan", twin="clients/keep_alive")
-def calls_a_database(stage):
+def calls_a_database(stage, database="answer_calls(listen('tcp'))\n"):
     """The server keeps a connection to a database that lives: it is the client itself. Its agent is killed."""
-    stage.run(stage.part("database", "answer_calls(listen('tcp'))\n"))
-    stage.part("mcp-server-fake", """
-        database = dial("tcp", "database")
-        ask_over(database)
-        serve()
-    """)
-    return stage.killed(stage.agent(), orphans=["mcp-server-fake"])
-
-@scene("orphan", twin="clients/half_closed")
-def its_database_has_ended(stage):
-    """The server keeps a connection, as a pool does, to a database that has ended since; its agent is killed."""
-    stage.run(stage.part("database", """
-        call = listen("tcp").accept()[0]
-        call.recv(100)
-        call.sendall(b"pong")
-        os._exit(0)
-    """))
+    stage.run(stage.part("database", database))
     stage.part("mcp-server-fake", """
         database = dial("tcp", "database")
         ask_over(database)

@@ -15,7 +15,7 @@ use crate::{
     case::Event,
     lineage::AgentKey,
     model::{
-        About, AgentView, Answer, Asked, BootTime, Branch, Effect, Found, Haste, ProcessId, ReapRequest,
+        About, AgentView, Answer, BootTime, Branch, Effect, Found, Haste, ProcessId, ReapRequest,
         ServerReport, Share, Signal,
     },
     world::{Agent, Server},
@@ -153,12 +153,8 @@ fn is_asked_for(request: &ReapRequest, server: &ServerReport) -> bool {
 fn selects(request: &ReapRequest, owner: Option<&AgentView>, server: &ServerReport) -> bool {
     let run = server.server.run.as_ref();
     let named = |name: &str| owner.is_some_and(|o| o.is_called(name)) || server.belongs_to(Some(name));
-    let is_meant = |target: &Asked| {
-        let has = || server.members.iter().any(|process| target.is(*process));
-        target.names(&server.server.name) || target.is_id(&server.server.id) || has()
-    };
     request.agent.as_deref().is_none_or(named)
         && request.generation.is_none_or(|g| run.and_then(|r| r.generation) == Some(g))
-        && (request.targets.is_empty() || request.targets.iter().any(is_meant))
+        && (request.targets.is_empty() || request.targets.iter().any(|target| server.is_meant_by(target)))
         && request.servers.as_ref().is_none_or(|ids| ids.contains(&server.server.id))
 }

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentView, BootTime, Doubt, Evidence, Guard, Holdings, LeftoverReport, NextStep, ProcessId, ReachedBy,
-    RunReport, RunView, ServerView, SessionState, State,
+    AgentView, Asked, BootTime, Doubt, Evidence, Guard, Holdings, LeftoverReport, NextStep, ProcessId,
+    ReachedBy, RunReport, RunView, ServerView, SessionState, State,
 };
 
 /// Agents, their servers, and servers without an agent.
@@ -123,6 +123,13 @@ pub struct Totals {
 }
 
 impl ServerReport {
+    /// Whether it is meant: by its name, its id, or one of its processes. Outside of the daemon only the first processes of a large
+    /// server are known.
+    pub fn is_meant_by(&self, target: &Asked) -> bool {
+        let has = || self.server.ids().iter().chain(&self.members).any(|id| target.is(*id));
+        target.names(&self.server.name) || target.is_id(&self.server.id) || has()
+    }
+
     pub const fn is_orphan(&self) -> bool {
         self.state.is_orphan()
     }

@@ -6,7 +6,10 @@ use std::collections::BTreeSet;
 use super::{inspection::Inspection, membership::Members, uses::named};
 use crate::{
     lineage::Node,
-    model::{ProcessId, ReachedBy, SHOWN, scene::ProcessRow},
+    model::{
+        ProcessId, ReachedBy, SHOWN,
+        scene::{End, ProcessRow},
+    },
     recognise::{After, Role, Rules, after, runs_itself},
     world::{Server, World},
 };
@@ -98,12 +101,14 @@ pub(super) fn path_to_what_is_cleaned_up(inspection: &Inspection<'_>, members: &
         let launcher = row.process;
         let by = named(inspection, launcher, ("", "")).program.unwrap_or_default();
         let may_be_ended = format!("may be ended with it, by {by} (pid {})", launcher.pid);
-        let children = inspection.world.graph().children(launcher).map(|node| node.id);
-        let is_beside = |process: &ProcessId| !inspection.server.contains(*process);
-        for beside in children.filter(is_beside).take(SHOWN) {
+        let started = started_beside(inspection.world, inspection.server, launcher);
+        for beside in started.map(|node| node.id).take(SHOWN) {
             let to = Some(beside.pid);
-            let callers = callers_beside(inspection, launcher, beside).into_iter().take(SHOWN);
-            path.extend(callers.map(|caller| step(caller, to, ("connection", "is connected with it"))));
+            let callers = callers_beside(inspection, launcher, beside).filter_map(|end| end.holder.process());
+            let callers: BTreeSet<ProcessId> = callers.take(SHOWN).collect();
+            path.extend(
+                callers.into_iter().map(|caller| step(caller, to, ("connection", "is connected with it"))),
+            );
             let let_go = members.let_go.iter().take(SHOWN);
             let may_use = ("work", "was started by the server, goes on, and may use it");
             path.extend(let_go.map(|process| step(*process, to, may_use)));
@@ -117,17 +122,15 @@ pub(super) fn path_to_what_is_cleaned_up(inspection: &Inspection<'_>, members: &
 }
 
 /// Who is connected with what a launcher started beside the server, and is not below that launcher.
-fn callers_beside(
-    inspection: &Inspection<'_>,
+fn callers_beside<'a>(
+    inspection: &'a Inspection<'_>,
     launcher: ProcessId,
     beside: ProcessId,
-) -> BTreeSet<ProcessId> {
-    let is_below = |process| is_below(inspection.world, launcher, process);
-    inspection.rows.other_callers(beside, is_below).filter_map(|end| end.holder.process()).collect()
-}
-
-fn is_below(world: &World, launcher: ProcessId, process: ProcessId) -> bool {
-    process == launcher || world.graph().ancestors(process).any(|above| above.id == launcher)
+) -> impl Iterator<Item = &'a End> {
+    let graph = inspection.world.graph();
+    let is_below =
+        move |process| process == launcher || graph.ancestors(process).any(|above| above.id == launcher);
+    inspection.rows.other_callers(beside, is_below)
 }
 
 /// Whether it is a program with code of its own, which may do anything when the server has ended (`finally: site.terminate()`), or
@@ -146,19 +149,28 @@ pub fn beside<'a>(
     let image = |process| world.node(process).and_then(Node::image);
     let is_launcher =
         move |process: &&ProcessId| image(**process).is_some_and(|image| rules.is_a_launcher_by_name(image));
-    let children = |process: &'a ProcessId| world.graph().children(*process).map(|node| (*process, node));
-    let all = server.wrappers().iter().filter(is_launcher).flat_map(children);
-    all.filter(|(_, node)| !server.contains(node.id))
+    let started =
+        move |launcher: &'a ProcessId| started_beside(world, server, *launcher).map(|node| (*launcher, node));
+    server.wrappers().iter().filter(is_launcher).flat_map(started)
+}
+
+fn started_beside<'a>(
+    world: &'a World,
+    server: &'a Server,
+    launcher: ProcessId,
+) -> impl Iterator<Item = &'a Node> {
+    world.graph().children(launcher).filter(|node| !server.contains(node.id))
 }
 
 /// Whether it is a launcher, and started something beside the server that what the server let go may use, or that somebody who is not
 /// below it has called.
 fn is_needed_beside(inspection: &Inspection<'_>, members: &Members, launcher: ProcessId) -> bool {
     let Inspection { world, rows, server, .. } = inspection;
-    let is_below = |process| is_below(world, launcher, process);
     let is_needed = |process: ProcessId| {
         let is_unread = || rows.scene.blind(|one| one == process).is_some();
-        !members.let_go.is_empty() || rows.other_callers(process, is_below).next().is_some() || is_unread()
+        !members.let_go.is_empty()
+            || callers_beside(inspection, launcher, process).next().is_some()
+            || is_unread()
     };
     let is_its_own = |process| members.contains(process) || members.let_go.contains(&process);
     let mut beside = beside(world, inspection.rules, server).filter(|(above, _)| *above == launcher);

@@ -60,7 +60,10 @@ pub fn examine(inspection: &Inspection<'_>) -> Finding {
         ..case::Finding::default()
     };
     let must_rest = must_rest(inspection, &members);
-    let path = [path_to_what_is_cleaned_up(inspection, &members), uses.path].concat();
+    let mut path = uses.path;
+    if case.doubts.contains(&Doubt::DependedOn) {
+        path.splice(..0, path_to_what_is_cleaned_up(inspection, &members));
+    }
     Finding { case, host: uses.host, must_rest, path, members }
 }
 

@@ -4,7 +4,7 @@ use super::{
     let_go::JOB,
     proof::{PLAIN, apart, judged, unproven},
     story::{SERVER, Story, WIRE, id},
-    story_scene::{ProcessFacts, SocketUse},
+    story_scene::{ProcessFacts, SocketUse, WireState},
 };
 use crate::model::Signal;
 
@@ -152,6 +152,19 @@ fn what_a_launcher_started_beside_the_server_may_be_used_from_outside() {
                 story.told()
             );
         }
+    }
+}
+
+/// Also over a second end, and whoever is not seen beside somebody who is: each of them keeps it when the other has ended.
+#[test]
+fn all_who_can_reach_it_are_named_over_all_that_they_have() {
+    let held = || WireState::held_by(&[40]);
+    for (stdout, second) in [(held(), "40 reads"), (WireState::unseen(), "0 reads")] {
+        let mut story = below_a_script(&["/bin/sh", "/srv/start"], false);
+        (story.facts.stdin, story.facts.stdout) = (held(), stdout);
+        let path = path(&judged(story));
+        let is_told = |step: &str| path.iter().filter(|told| told.starts_with(step)).count() == 1;
+        assert!(path.len() == 2 && is_told("40 can write to") && is_told(second), "{path:?}");
     }
 }
 
